@@ -215,7 +215,6 @@ int main(int argc, char** argv) {
   return lesson.answer(
       "every rank of a TP group sends its slice to all others and lays the slices side by side along the split "
       "dimension; slices of rows already lie as they should, slices of columns need a copy; and since Newton–Schulz "
-      "can "
-      "start with the first matrix that is whole, and TP talks over the fast links inside a node, one matrix at a time "
-      "costs the least memory and needs no bucket.");
+      "can start with the first matrix that is whole, and TP talks over the fast links inside a node, one matrix at a "
+      "time costs the least memory and needs no bucket.");
 }

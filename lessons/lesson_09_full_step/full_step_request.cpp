@@ -106,7 +106,7 @@ void FullStepRequest::settle(const RankInfo& rank) {
     if (rms)
       throw UsageError(fmt::format("--rms has no place in --recipe {}, whose scale is fixed; leave it out", recipe));
     if (asked.steps && (*asked.steps < 0 || *asked.steps > 100))
-      muon.newton_schulz.steps = *asked.steps;
+      muon.newton_schulz.steps = *asked.steps;  // which require_sensible refuses, whatever the recipe
     else
       muon = called(recipe_named(recipe), arguments);
   }

@@ -174,7 +174,7 @@ struct Local {
 MuonSettings settings_of(const std::string& name, const RankInfo& rank) {
   MuonSettings settings = with_recipe(name, muon_settings(rank.precision, rank.threads, rank.products));
   if (!request.scale.empty()) settings.arithmetic.scale = parse_scale(request.scale);
-  if (!request.coefficients.empty()) take_coefficients(settings, request.coefficients);
+  if (!request.coefficients.empty()) take_coefficients(settings.newton_schulz, request.coefficients);
   const std::vector<muonwalk::Piece> pieces = qkv_pieces(kAttention, parse_qkv_split(request.split_qkv));
   if (!pieces.empty()) settings.fused["qkv"] = pieces;
   settings.fused["gate_up"] = gate_and_up(kLayer[2].shape.rows);

@@ -66,7 +66,7 @@ std::string coefficients_table() {
 
 MuonSettings with_steps(const std::string& recipe, int steps, Precision precision) {
   MuonSettings settings = for_tables(recipe_named(recipe).settings);
-  if (steps > 0) take_coefficients(settings, recipe_named(recipe).coefficients, steps);
+  if (steps > 0) take_coefficients(settings.newton_schulz, recipe_named(recipe).coefficients, steps);
   settings.newton_schulz.precision = precision;
   return settings;
 }

@@ -215,9 +215,9 @@ int finish(Lesson<Local>& lesson, bool last_layout) {
   return lesson.answer(
       "on one grid and without TP, Muon sends a quarter more than AdamW with ZeRO-1 where all but the update has 4 "
       "bytes, a third more where weights have 2, half as much again where gradients do, too, and nothing more where "
-      "each "
-      "matrix has one owner. TP adds a gather that AdamW does not have. That Muon sends less came out of two layouts, "
-      "with two of its four moves left out. A ratio of bytes needs the same grid, types and calls on both sides.");
+      "each matrix has one owner. TP adds a gather that AdamW does not have. That Muon sends less came out of two "
+      "layouts, with two of its four moves left out. A ratio of bytes needs the same grid, types and calls on both "
+      "sides.");
 }
 
 int main(int argc, char** argv) {

@@ -376,8 +376,7 @@ std::vector<NamedMatrix> expected_counts(const RankInfo& rank) {
 //
 // Of a model you get more: which of the inputs decides between the two best, and between (g) and the best, and where
 // they break even; and what the price is of the model's own products. That depends on the batch, so its tokens are an
-// input,
-// `--batch-tokens`, and the first line says how many they are and who trains with this many.
+// input, `--batch-tokens`, and the first line says how many they are and who trains with this many.
 std::string model;                // as --model names it; empty: the toy
 std::string price = "50,10,400";  // GB/s, µs for each message, TFLOP/s
 std::string cluster;              // as --cluster names it: its links and its speed instead

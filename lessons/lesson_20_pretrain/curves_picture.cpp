@@ -63,6 +63,14 @@ void draw_grid(SvgPicture& picture, const Axes& axes) {
   picture.text(kPlotLeft - 40, kPlotTop - 12, "mw-prose mw-quiet", "loss per token");
 }
 
+// A point for the loss of every step.
+std::vector<std::pair<double, double>> points_of(const std::vector<float>& losses, const Axes& axes) {
+  std::vector<std::pair<double, double>> points;
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    points.emplace_back(axes.x(static_cast<int>(step)), axes.y(static_cast<double>(losses[step])));
+  return points;
+}
+
 // What stands behind the end of a curve.
 struct EndName {
   double y;
@@ -93,15 +101,13 @@ std::string curves_svg(const std::string& title, const std::vector<LossCurve>& c
     const LossCurve& curve = curves[i];
     const std::size_t colour = (i + 2) % kColours;
     const std::string line = fmt::format("mw-o{}", colour), letters = fmt::format("mw-r{}", colour);
-    std::vector<std::pair<double, double>> training, held_out, other;
-    for (std::size_t step = 0; step < curve.training.size(); ++step)
-      training.emplace_back(axes.x(static_cast<int>(step)), axes.y(curve.training[step]));
+    std::vector<std::pair<double, double>> held_out, other;
     for (const Validation& each : curve.validations) {
       held_out.emplace_back(axes.x(each.step), axes.y(each.held_out));
       other.emplace_back(axes.x(each.step), axes.y(each.other));
     }
     const std::string name = visible_name(curve.name);
-    picture.path(training, line + " mw-faint", name + ", each batch");
+    picture.path(points_of(curve.training, axes), line + " mw-faint", name + ", each batch");
     picture.path(held_out, line + " mw-wide", name + ", held-out text");
     picture.path(other, line + " mw-wide mw-dashed", name + ", text of another kind");
     names.push_back({held_out.back().second, letters + " mw-strong", name});
@@ -129,21 +135,18 @@ std::string smoothing_svg(const std::vector<LossCurve>& curves) {
     const std::size_t colour = (i + 2) % kColours;
     const std::string line = fmt::format("mw-o{}", colour), letters = fmt::format("mw-r{}", colour);
     const std::vector<float> late = smoothed_exponentially(curve.training, kSmoothing);
-    std::vector<std::pair<double, double>> batches, means, smoothed;
-    for (std::size_t step = 0; step < curve.training.size(); ++step) {
-      batches.emplace_back(axes.x(static_cast<int>(step)), axes.y(static_cast<double>(curve.training[step])));
-      smoothed.emplace_back(axes.x(static_cast<int>(step)), axes.y(static_cast<double>(late[step])));
-      const std::size_t half = kSmoothedSteps / 2;
-      if (step < half || step + half > curve.training.size()) continue;
+    const std::size_t half = kSmoothedSteps / 2;
+    std::vector<std::pair<double, double>> means;
+    for (std::size_t step = half; step + half <= curve.training.size(); ++step) {
       double sum = 0;
       for (std::size_t s = step - half; s < step + half; ++s) sum += static_cast<double>(curve.training[s]);
       means.emplace_back(axes.x(static_cast<int>(step)), axes.y(sum / kSmoothedSteps));
     }
     const std::string name = visible_name(curve.name);
-    picture.path(batches, line + " mw-faint", name + ", each batch");
+    picture.path(points_of(curve.training, axes), line + " mw-faint", name + ", each batch");
     picture.path(means, line + " mw-wide", name + ", mean of the steps around");
-    picture.path(smoothed, line + " mw-wide mw-dashed", name + ", exponentially smoothed");
-    names.push_back({smoothed.back().second, letters, name + ", late"});
+    picture.path(points_of(late, axes), line + " mw-wide mw-dashed", name + ", exponentially smoothed");
+    names.push_back({axes.y(static_cast<double>(late.back())), letters, name + ", late"});
     if (!means.empty()) names.push_back({means.back().second, letters + " mw-strong", name});
     picture.say(
         fmt::format("{}: the last batch has a loss of {:.2f}, the exponentially smoothed curve is still at {:.2f}.",

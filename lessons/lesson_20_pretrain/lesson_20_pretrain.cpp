@@ -510,8 +510,7 @@ int main(int argc, char** argv) {
   // ## Exercises
   //
   // 1. Somebody says: Muon needs half the steps. From the table of leads, what would you ask? Hint: compare its rows,
-  // its
-  //    two halves, and the columns of the other text. Answer: to which loss, on which text, and counted how. Leads
+  //    its two halves, and the columns of the other text. Answer: to which loss, on which text, and counted how. Leads
   //    differ from row to row and from training to held-out text; there are losses that AdamW never comes to in this
   //    run; on the other text Muon is behind at first. And with another seed all of them are others (`--seeds 3`). One
   //    number for all of this would be right at one loss alone.

@@ -41,7 +41,7 @@ std::vector<float> means(const LossCurve& curve) {
   return all;
 }
 
-// Which of `count` rows a table of kTableRows has: the last one, and others as far apart as can be.
+// Which of the rows 0 to `last` a table shows: that one, and about kTableRows others, evenly.
 std::vector<std::size_t> shown_rows(std::size_t last) {
   std::vector<std::size_t> rows;
   const std::size_t stride = std::max<std::size_t>(1, last / kTableRows);

@@ -13,7 +13,7 @@ struct Validation {
   int step = 0;        ///< after how many steps; 0: before the first
   float held_out = 0;  ///< Its loss on the end of the text.
   float other = 0;     ///< Its loss on another text.
-  /// Where somebody asked (measured_inside): the largest score that a query gives a key before the softmax, over all
+  /// Where somebody asked (measure_inside): the largest score that a query gives a key before the softmax, over all
   /// layers and heads, and the root mean square of what the last layer gives.
   /// @{
   float largest_score = 0;

@@ -314,9 +314,8 @@ int main(int argc, char** argv) {
   //    are filled into 32 stages less evenly than into 8, and a step waits for the fullest stage. It also fills and
   //    drains more stages. The other links make transfers cheaper for both, so the winner stays.
   return lesson.answer(
-      "with tp 2 on this cluster, nothing is left in time of 0.57 times the communication. The "
-      "overhead is T · m / B times who repeats it: half a percent for 7 B parameters at LLaMA's 4 M tokens, tp 2 and "
-      "(b) "
-      "to (d) up to 256 GPUs, twice that on 2,048; it falls only where the batch grows. Half the state stays half, of "
-      "ever less memory. Ask for misses first.");
+      "with tp 2 on this cluster, nothing is left in time of 0.57 times the communication. The overhead is T · m / B "
+      "times who repeats it: half a percent for 7 B parameters at LLaMA's 4 M tokens, tp 2 and (b) to (d) up to 256 "
+      "GPUs, twice that on 2,048; it falls only where the batch grows. Half the state stays half, of ever less memory. "
+      "Ask for misses first.");
 }

@@ -13,6 +13,7 @@
 #include "tools/scale/comparison.hpp"
 #include "tools/scale/layout_search.hpp"
 #include "tools/scale/muon_cost.hpp"
+#include "tools/scale/published_pairs.hpp"
 #include "tools/scale/published_runs.hpp"
 #include "tools/scale/published_steps.hpp"
 #include "tools/scale/validation.hpp"

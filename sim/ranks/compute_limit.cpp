@@ -43,8 +43,7 @@ void look(int) {
 std::string endless_work_text(const std::string& step, double seconds) {
   return fmt::format(
       "did nothing but compute in step '{}' for {} s of processor time, without a call, a phase or the step's end; if "
-      "it "
-      "needs more, try a longer --timeout",
+      "it needs more, try a longer --timeout",
       step, seconds);
 }
 

@@ -135,8 +135,7 @@ void LaunchedRun::meet_agents(const Launch& launch, double timeout_seconds, Prod
             frame->type == type(AgentFrame::refused)
                 ? visible_name(std::string(frame->bytes.begin(), frame->bytes.end()), kMostOfRefusal)
                 : "a process that knows the secret of this run speaks another version of its protocol; install the "
-                  "same "
-                  "program on all hosts";
+                  "same program on all hosts";
         send_value(*each->connection, AgentFrame::world_over, 2);
         refuse(why);
         throw UsageError(why);

@@ -138,7 +138,7 @@ struct Layout {
   /// Elements of all DP shards of one rank: what ZeRO-1 leaves it to keep of one optimizer state. Padding included.
   Index shard_elements(int dp_rank) const;
 
-  /// The names of its parameters for a column that is so wide (short_names of names.hpp).
+  /// The names of its parameters, each in at most `most` characters (short_names of names.hpp).
   std::map<std::string, std::string> short_names(int most) const;
 
   /// The plan as a table: a line per parameter with its buffer, bucket, shapes, ranges and owners.

@@ -60,18 +60,18 @@ struct ElementArithmetic {
 };
 
 /// A running mean of squares of the orthogonal matrix, which NorMuon (arXiv:2510.05491) and nanochat divide it by, row
-/// by row, before they bring it back to the norm that it had: O ← O / √v, with v ← lerp(v, mean of O² over a row, 1 −
-/// β₂). All of it in float32.
+/// by row, before they bring it back to the norm that it had: O ← O / √v, with
+/// v ← lerp(v, mean of O² over a row, 1 − β₂). All of it in float32.
 struct SecondMoment {
   bool used = false;
   float beta2 = 0.95f;
-  float epsilon = 1e-8f;   ///< Added to √v; or the least v, with `floor`.
-  bool floor = false;      ///< Divide by √max(v, ε), and not by √v + ε.
-  bool shorter = false;    ///< One mean for each row or column, of which there are more; false: for each row.
-  bool unit_norm = false;  ///< The matrix is brought to the Frobenius norm √min(rows, cols) before.
+  float epsilon = 1e-8f;     ///< Added to √v; or the least v, with `floor`.
+  bool floor = false;        ///< Divide by √max(v, ε), and not by √v + ε.
+  bool longer_side = false;  ///< The means are those of columns where there are more columns than rows.
+  bool unit_norm = false;    ///< The matrix is brought to the Frobenius norm √min(rows, cols) before.
 
   /// How many means a matrix of this shape has.
-  Index count(Shape full) const { return !used ? 0 : shorter ? std::max(full.rows, full.cols) : full.rows; }
+  Index count(Shape full) const { return !used ? 0 : longer_side ? std::max(full.rows, full.cols) : full.rows; }
 };
 
 /// The knobs of Muon, grouped by the part of the step that reads them. The defaults are those of the proof of concept's

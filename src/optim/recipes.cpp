@@ -11,113 +11,123 @@
 namespace muonwalk {
 namespace {
 
-// A class's numbers, in the order of the table in tests/golden/recipes/README.md.
-MuonSettings defaults(double lr, double decay, bool nesterov, Normalization normalization, Scale scale) {
-  MuonSettings settings;
-  settings.lr = static_cast<float>(lr);
-  settings.momentum = 0.95;
-  settings.weight_decay = static_cast<float>(decay);
-  settings.nesterov = nesterov;
-  settings.newton_schulz.normalization = normalization;
-  settings.arithmetic.scale = scale;
-  return settings;
+// A class with its defaults, in the order of the table in tests/golden/recipes/README.md.
+struct Defaults {
+  double lr, weight_decay;
+  bool nesterov;
+  Scale scale;
+  const char* coefficients;
+};
+Recipe recipe_of(const char* name, const char* whose, const char* source, const Defaults& defaults) {
+  Recipe recipe{name, whose, source, {}, defaults.coefficients};
+  recipe.settings.lr = static_cast<float>(defaults.lr);
+  recipe.settings.momentum = 0.95;
+  recipe.settings.weight_decay = static_cast<float>(defaults.weight_decay);
+  recipe.settings.nesterov = defaults.nesterov;
+  recipe.settings.arithmetic.scale = defaults.scale;
+  return recipe;
 }
 
 Recipe moonshot() {
-  MuonSettings s = defaults(1e-3, 0.1, true, {}, Scale::matched_rms);
-  s.arithmetic.fused = true;
-  return {"moonshot",
-          "Muon of toy_train.py",
-          "MoonshotAI/Moonlight c2ad5b20, 2025-08-02, examples/toy_train.py",
-          s,
-          "simple",
-          true,
-          true};
+  Recipe recipe =
+      recipe_of("moonshot", "Muon of toy_train.py", "MoonshotAI/Moonlight c2ad5b20, 2025-08-02, examples/toy_train.py",
+                {1e-3, 0.1, true, Scale::matched_rms, "simple"});
+  recipe.has_nesterov = recipe.has_steps = true;
+  recipe.settings.arithmetic.fused = true;
+  return recipe;
 }
 
 // The orthogonal matrix stays in bf16, so multiplying it by the scale rounds again.
 Recipe kellerjordan() {
-  MuonSettings s = defaults(0.02, 0, true, {}, Scale::tall);
-  s.arithmetic.lerp = s.arithmetic.fused = s.arithmetic.round_scaled = true;
-  s.arithmetic.scaling = Scaling::twice;
-  return {"kellerjordan", "SingleDeviceMuon", "KellerJordan/Muon 857d1adc, 2025-11-23, muon.py", s, "simple"};
+  Recipe recipe = recipe_of("kellerjordan", "SingleDeviceMuon", "KellerJordan/Muon 857d1adc, 2025-11-23, muon.py",
+                            {0.02, 0, true, Scale::tall, "simple"});
+  ElementArithmetic& arithmetic = recipe.settings.arithmetic;
+  arithmetic.lerp = arithmetic.fused = arithmetic.round_scaled = true;
+  arithmetic.scaling = Scaling::twice;
+  return recipe;
 }
 
 Recipe torch() {
-  MuonSettings s = defaults(1e-3, 0.1, true, {1e-7, true}, Scale::tall);
-  s.arithmetic.lerp = s.arithmetic.fused = true;
-  s.newton_schulz.lines = IterationLines::one_call;
-  Recipe recipe{"torch", "torch.optim.Muon", "PyTorch 2.13.0, torch/optim/_muon.py", s, "simple", true, true};
+  Recipe recipe = recipe_of("torch", "torch.optim.Muon", "PyTorch 2.13.0, torch/optim/_muon.py",
+                            {1e-3, 0.1, true, Scale::tall, "simple"});
+  recipe.has_nesterov = recipe.has_steps = true;
   recipe.scales = {{"original", Scale::tall}, {"match_rms_adamw", Scale::matched_rms}};
+  recipe.settings.arithmetic.lerp = recipe.settings.arithmetic.fused = true;
+  recipe.settings.newton_schulz.normalization.floor = true;
+  recipe.settings.newton_schulz.lines = IterationLines::one_call;
   return recipe;
 }
 
-// The same class with other arguments: another scale, or other coefficients.
-Recipe named(const Recipe& base, const std::string& name, const std::string& scale, const std::string& coefficients) {
-  Recipe recipe = base;
-  recipe.name = name;
-  std::stable_partition(recipe.scales.begin(), recipe.scales.end(),
-                        [&](const auto& each) { return each.first == scale; });
-  if (!scale.empty()) recipe.settings.arithmetic.scale = recipe.scales.front().second;
-  if (!coefficients.empty()) recipe.coefficients = coefficients;
+Recipe torch_rms() {
+  Recipe recipe = torch();
+  recipe.name = "torch-rms";
+  recipe.settings.arithmetic.scale = Scale::matched_rms;
+  std::swap(recipe.scales[0], recipe.scales[1]);
   return recipe;
 }
 
-Recipe emerging() {
-  MuonSettings s = defaults(3e-4, 0.01, false, {1e-15, true, 1, false}, Scale::largest);
-  s.arithmetic.lerp = s.arithmetic.fused = true;
-  s.arithmetic.decay = Decay::subtracts;
-  s.arithmetic.scaling = Scaling::thrice;
-  s.newton_schulz.lines = IterationLines::one_call;
-  Recipe recipe{
-      "emerging",
-      "Muon of Emerging-Optimizers",
+Recipe emerging(const std::string& name = "emerging", const char* coefficients = "quintic",
+                Scale scale = Scale::largest) {
+  Recipe recipe = recipe_of(
+      name.c_str(), "Muon of Emerging-Optimizers",
       "NVIDIA-NeMo/Emerging-Optimizers fd772926, 2026-08-20, orthogonalized_optimizers/muon.py, muon_utils.py",
-      s,
-      "quintic",
-      true,
-      true};
+      {3e-4, 0.01, false, scale, coefficients});
+  recipe.has_nesterov = recipe.has_steps = true;
   recipe.scales = {{"spectral", Scale::largest}, {"unit_rms_norm", Scale::ratio}, {"shape_scaling", Scale::tall}};
+  std::stable_partition(recipe.scales.begin(), recipe.scales.end(),
+                        [scale](const auto& each) { return each.second == scale; });
+  ElementArithmetic& arithmetic = recipe.settings.arithmetic;
+  arithmetic.lerp = arithmetic.fused = true;
+  arithmetic.decay = Decay::subtracts;
+  arithmetic.scaling = Scaling::thrice;
+  Normalization& normalization = recipe.settings.newton_schulz.normalization;
+  normalization.epsilon = 1e-15;
+  normalization.floor = true;
+  normalization.round_first = false;
+  recipe.settings.newton_schulz.lines = IterationLines::one_call;
   return recipe;
 }
 
 Recipe dion() {
-  MuonSettings s = defaults(0.01, 0.01, false, {1e-8, false, 1.02}, Scale::ratio);
-  s.newton_schulz.lines = IterationLines::square_first;
-  s.newton_schulz.from_the_right = true;
-  s.arithmetic.round_scaled = true;
-  Recipe recipe{"dion", "Muon of dion", "microsoft/dion 0a059a45, 2026-08-07, dion/muon.py, polar_express.py",
-                s,      "polar_dion",   true};
-  recipe.has_cautious = true;
+  Recipe recipe =
+      recipe_of("dion", "Muon of dion", "microsoft/dion 0a059a45, 2026-08-07, dion/muon.py, polar_express.py",
+                {0.01, 0.01, false, Scale::ratio, "polar_dion"});
+  recipe.has_nesterov = recipe.has_cautious = true;
   recipe.scales = {{"spectral_norm", Scale::ratio}, {"rms_norm", Scale::matched_rms}, {"none", Scale::none}};
+  recipe.settings.arithmetic.round_scaled = true;
+  NewtonSchulzSettings& iteration = recipe.settings.newton_schulz;
+  iteration.normalization.epsilon = 1e-8;
+  iteration.normalization.cushion = 1.02;
+  iteration.lines = IterationLines::square_first;
+  iteration.from_the_right = true;
   return recipe;
 }
 
 Recipe dion_quintic() {
-  Recipe recipe = named(dion(), "dion-quintic", "", "quintic");
+  Recipe recipe = dion();
+  recipe.name = "dion-quintic";
   recipe.source = "microsoft/dion 0a059a45, 2026-08-07, dion/muon.py, newton_schulz_triton.py";
+  recipe.coefficients = "quintic";
   recipe.settings.newton_schulz.normalization.cushion = 1;
   recipe.settings.newton_schulz.from_the_right = false;
   return recipe;
 }
 
 Recipe dion_reference() {
-  MuonSettings s = defaults(1e-3, 0.1, true, {1e-8}, Scale::ratio);
-  s.newton_schulz.lines = IterationLines::square_first;
-  s.arithmetic.fused = true;
-  Recipe recipe{"dion-reference",
-                "Muon of muon_reference.py",
-                "microsoft/dion 0a059a45, 2026-08-07, dion/muon_reference.py",
-                s,
-                "simple",
-                true,
-                true};
+  Recipe recipe = recipe_of("dion-reference", "Muon of muon_reference.py",
+                            "microsoft/dion 0a059a45, 2026-08-07, dion/muon_reference.py",
+                            {1e-3, 0.1, true, Scale::ratio, "simple"});
+  recipe.has_nesterov = recipe.has_steps = true;
   recipe.scales = dion().scales;
+  recipe.settings.arithmetic.fused = true;
+  recipe.settings.newton_schulz.normalization.epsilon = 1e-8;
+  recipe.settings.newton_schulz.lines = IterationLines::square_first;
   return recipe;
 }
 
 Recipe normuon() {
-  Recipe recipe = named(dion(), "normuon", "", "");
+  Recipe recipe = dion();
+  recipe.name = "normuon";
   recipe.whose = "NorMuon of dion";
   recipe.source = "microsoft/dion 0a059a45, 2026-08-07, dion/normuon.py, polar_express.py";
   recipe.settings.second_moment.used = true;
@@ -127,38 +137,41 @@ Recipe normuon() {
 
 // The class has no defaults. These are those of GPT.setup_optimizer (gpt.py).
 Recipe nanochat() {
-  MuonSettings s = defaults(0.02, 0, true, {1e-6, false, 1.01}, Scale::tall);
-  s.newton_schulz.normalization.equal_rows = true;
-  s.newton_schulz.lines = IterationLines::square_first;
-  s.newton_schulz.from_the_right = true;
-  s.arithmetic.lerp = s.arithmetic.float_momentum = true;
-  s.arithmetic.decay = Decay::cautious;
-  s.arithmetic.decay_scaled = true;
-  s.second_moment = {true, 0.9f, 1e-10f, true, true, true};
-  Recipe recipe{"nanochat", "MuonAdamW of nanochat", "karpathy/nanochat 92d63d4e, 2026-07-03, nanochat/optim.py", s,
-                "polar_dion"};
+  Recipe recipe =
+      recipe_of("nanochat", "MuonAdamW of nanochat", "karpathy/nanochat 92d63d4e, 2026-07-03, nanochat/optim.py",
+                {0.02, 0, true, Scale::tall, "polar_dion"});
   recipe.has_steps = true;
+  ElementArithmetic& arithmetic = recipe.settings.arithmetic;
+  arithmetic.lerp = arithmetic.float_momentum = arithmetic.decay_scaled = true;
+  arithmetic.decay = Decay::cautious;
+  NewtonSchulzSettings& iteration = recipe.settings.newton_schulz;
+  iteration.normalization.epsilon = 1e-6;
+  iteration.normalization.cushion = 1.01;
+  iteration.normalization.equal_rows = true;
+  iteration.lines = IterationLines::square_first;
+  iteration.from_the_right = true;
+  SecondMoment& second_moment = recipe.settings.second_moment;
+  second_moment.used = second_moment.floor = second_moment.longer_side = second_moment.unit_norm = true;
+  second_moment.beta2 = 0.9f;
+  second_moment.epsilon = 1e-10f;
   return recipe;
 }
 
 std::vector<Recipe> all_recipes() {
-  std::vector<Recipe> all = {moonshot(), kellerjordan(), torch(),
-                             emerging(), dion(),         named(torch(), "torch-rms", "match_rms_adamw", "")};
-  for (const char* set : {"simple", "polar_express", "cans", "aol", "deepseekv4", "cubic5"}) {
-    std::string name = fmt::format("emerging-{}", set);
-    std::replace(name.begin(), name.end(), '_', '-');
-    all.push_back(named(emerging(), name, "", set));
-  }
-  all.push_back(named(emerging(), "emerging-shape-scaling", "shape_scaling", ""));
-  all.push_back(named(emerging(), "emerging-unit-rms-norm", "unit_rms_norm", ""));
+  std::vector<Recipe> all = {moonshot(), kellerjordan(), torch(), emerging(), dion(), torch_rms()};
+  for (const auto& [name, set] : {std::pair{"simple", "simple"},
+                                  {"polar-express", "polar_express"},
+                                  {"cans", "cans"},
+                                  {"aol", "aol"},
+                                  {"deepseekv4", "deepseekv4"},
+                                  {"cubic5", "cubic5"}})
+    all.push_back(emerging(fmt::format("emerging-{}", name), set));
+  all.push_back(emerging("emerging-shape-scaling", "quintic", Scale::tall));
+  all.push_back(emerging("emerging-unit-rms-norm", "quintic", Scale::ratio));
   for (const auto& make : {dion_quintic, dion_reference, normuon, nanochat}) all.push_back(make());
   for (Recipe& recipe : all)
-    take_coefficients(recipe.settings, recipe.coefficients, recipe.settings.newton_schulz.steps);
+    take_coefficients(recipe.settings.newton_schulz, recipe.coefficients, recipe.settings.newton_schulz.steps);
   return all;
-}
-
-std::string names(const std::vector<std::string>& all) {
-  return fmt::format("{} or {}", fmt::join(all.begin(), all.end() - 1, ", "), all.back());
 }
 
 }  // namespace
@@ -174,7 +187,7 @@ const Recipe& recipe_named(const std::string& name) {
     if (recipe.name == name) return recipe;
     known.push_back(recipe.name);
   }
-  throw UsageError("--recipe " + in_quotes(name) + " is not known; it takes " + names(known));
+  throw UsageError("--recipe " + in_quotes(name) + " is not known; it takes " + alternatives(known));
 }
 
 MuonSettings called(const Recipe& recipe, const RecipeArguments& asked) {
@@ -191,7 +204,7 @@ MuonSettings called(const Recipe& recipe, const RecipeArguments& asked) {
           settings.nesterov ? "it always looks ahead" : "it never looks ahead");
   settings.nesterov = asked.nesterov.value_or(settings.nesterov);
   require(!asked.steps || recipe.has_steps, "--ns-steps", "it always takes five steps");
-  if (asked.steps) take_coefficients(settings, recipe.coefficients, *asked.steps);
+  if (asked.steps) take_coefficients(settings.newton_schulz, recipe.coefficients, *asked.steps);
   require(!asked.beta2 || settings.second_moment.used, "--beta2", "normuon and nanochat have one");
   if (asked.beta2) settings.second_moment.beta2 = static_cast<float>(*asked.beta2);
   require(!asked.cautious || recipe.has_cautious, "--cautious",
@@ -206,7 +219,7 @@ MuonSettings called(const Recipe& recipe, const RecipeArguments& asked) {
   }
   if (std::find(words.begin(), words.end(), asked.scale) == words.end())
     throw UsageError(fmt::format("--adjust-lr {} is not known to --recipe {}; it takes {}", as_typed(asked.scale),
-                                 recipe.name, names(words)));
+                                 recipe.name, alternatives(words)));
   return settings;
 }
 
@@ -305,116 +318,13 @@ const std::vector<RecipeLine>& recipe_lines() {
        }},
       {"divided by",
        [](const S& s) -> std::string {
-         return !s.second_moment.used ? "nothing" : s.second_moment.shorter ? "√v of rows or columns" : "√v of rows";
+         return !s.second_moment.used         ? "nothing"
+                : s.second_moment.longer_side ? "√v of rows or columns"
+                                              : "√v of rows";
        },
        [](S& mine, const S& other) { mine.second_moment = other.second_moment; }},
   };
   return lines;
-}
-
-const char* after_last_text(AfterLast after) {
-  constexpr const char* kTexts[] = {"repeats the last", "begins again", "takes no more", "takes these alone"};
-  return kTexts[static_cast<int>(after)];
-}
-
-std::vector<Quintic> CoefficientSet::of_steps(int steps) const {
-  const int known = static_cast<int>(quintics.size());
-  if ((after == AfterLast::nothing && steps > known) || (after == AfterLast::no_fewer && steps != known))
-    throw UsageError(fmt::format("--ns-steps {} does not go with the coefficients {}, which are for {}{}", steps, name,
-                                 after == AfterLast::nothing ? "at most " : "", count_text(known, "step")));
-  std::vector<Quintic> all;
-  for (int step = 0; step < steps; ++step)
-    all.push_back(quintics[after == AfterLast::begins_again ? step % known : std::min(step, known - 1)]);
-  return all;
-}
-
-const std::vector<CoefficientSet>& coefficient_sets() {
-  static const std::vector<CoefficientSet> sets = [] {
-    const Quintic jordan, halves{2.0f, -1.5f, 0.5f};
-    std::vector<Quintic> deepseek(8, jordan);
-    deepseek.insert(deepseek.end(), 2, halves);
-    return std::vector<CoefficientSet>{
-        {"simple", "Keller Jordan, \"Muon\", 2024", std::vector<Quintic>(5, jordan), AfterLast::begins_again},
-        {"quintic",
-         "You Jiacheng, in modded-nanogpt",
-         {{4.0848f, -6.8946f, 2.9270f},
-          {3.9505f, -6.3029f, 2.6377f},
-          {3.7418f, -5.5913f, 2.3037f},
-          {2.8769f, -3.1427f, 1.2046f},
-          {2.8366f, -3.0525f, 1.2012f}},
-         AfterLast::begins_again},
-        {"polar_express",
-         "Amsel et al., arXiv:2505.16932, as in Emerging-Optimizers",
-         {{8.2051f, -22.9019f, 16.4607f},
-          {4.0664f, -2.8612f, 0.5184f},
-          {3.9096f, -2.8234f, 0.5250f},
-          {3.2856f, -2.4153f, 0.4853f},
-          {2.2779f, -1.6198f, 0.3985f},
-          {1.8726f, -1.2307f, 0.3585f},
-          {1.8564f, -1.2132f, 0.3568f},
-          {1.8750f, -1.2500f, 0.3750f}},
-         AfterLast::repeats},
-        {"polar_dion",
-         "Amsel et al., made for a cushion of 0.02, as in dion and nanochat",
-         {{8.156554524902461f, -22.48329292557795f, 15.878769915207462f},
-          {4.042929935166739f, -2.808917465908714f, 0.5000178451051316f},
-          {3.8916678022926607f, -2.772484153217685f, 0.5060648178503393f},
-          {3.285753657755655f, -2.3681294933425376f, 0.46449024233003106f},
-          {2.3465413258596377f, -1.7097828382687081f, 0.42323551169305323f}},
-         AfterLast::nothing},
-        {"cans",
-         "CANS, in Emerging-Optimizers",
-         {{8.4703f, -25.1081f, 18.6293f},
-          {4.1828f, -3.1087f, 0.5806f},
-          {3.9619f, -2.9541f, 0.5630f},
-          {3.2866f, -2.4647f, 0.5074f},
-          {2.2737f, -1.6447f, 0.4162f}},
-         AfterLast::repeats},
-        {"aol",
-         "thib-s/flash-newton-schulz, in Emerging-Optimizers",
-         {{4.0098f, -7.0585f, 2.4635f},
-          {3.4585f, -5.5479f, 2.5959f},
-          {2.7573f, -3.2939f, 1.4254f},
-          {2.7215f, -3.0494f, 1.3169f}},
-         AfterLast::begins_again},
-        {"deepseekv4", "DeepSeek-V4, in microsoft/dion#67", deepseek, AfterLast::repeats},
-        {"cubic5",
-         "cubic polynomials of Emerging-Optimizers",
-         {{3.3656576f, -3.3420992f, 0},
-          {2.5744352f, -1.4957376f, 0},
-          {2.5368962f, -1.4312570f, 0},
-          {2.4418906f, -1.2764040f, 0},
-          {2.2230472f, -0.9630650f, 0}},
-         AfterLast::no_fewer},
-    };
-  }();
-  return sets;
-}
-
-void take_coefficients(MuonSettings& settings, const std::string& name) {
-  for (const CoefficientSet& set : coefficient_sets())
-    if (set.name == name) return take_coefficients(settings, name, static_cast<int>(set.quintics.size()));
-  take_coefficients(settings, name, 0);  // which refuses it
-}
-
-void take_coefficients(MuonSettings& settings, const std::string& name, int steps) {
-  std::vector<std::string> known;
-  for (const CoefficientSet& set : coefficient_sets()) {
-    known.push_back(set.name);
-    if (set.name != name) continue;
-    settings.newton_schulz.schedule = set.of_steps(steps);
-    if (name == "simple") settings.newton_schulz.schedule.clear();  // the quintic, which every engine knows
-    settings.newton_schulz.steps = steps;
-    return;
-  }
-  throw UsageError("--coefficients " + in_quotes(name) + " are not known; it takes " + names(known));
-}
-
-std::string coefficients_name(const NewtonSchulzSettings& settings) {
-  if (settings.schedule.empty()) return "simple";
-  for (const CoefficientSet& set : coefficient_sets())
-    if (set.quintics.front().a == settings.schedule.front().a) return set.name;
-  return "others";
 }
 
 }  // namespace muonwalk

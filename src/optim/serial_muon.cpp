@@ -10,9 +10,9 @@
 namespace muonwalk {
 namespace {
 
-// X / √v, line by line, and back to the norm of X; a line is a row of X, or with `shorter` what X has more of.
+// X / √v, line by line, and back to the norm of X; a line is a row of X, or with `longer_side` what X has more of.
 void serial_second_moment(Matrix& x, Flat& v, const SecondMoment& settings) {
-  const bool columns = settings.shorter && x.cols() > x.rows();
+  const bool columns = settings.longer_side && x.cols() > x.rows();
   double norm = 0, new_norm = 0;  // their squares
   std::vector<double> of_line(v.size());
   for (Index i = 0; i < x.rows(); ++i)
@@ -94,8 +94,7 @@ void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& sett
       mi = towards(mi, gi, of_new);
       u.data()[i] = settings.nesterov ? towards(gi, mi, mu) : mi;
     } else {
-      mi = mu * mi;
-      mi = mi + gi;
+      mi = mu * mi + gi;
       u.data()[i] = !settings.nesterov ? mi : how.fused ? fused(mu, mi, gi) : gi + mu * mi;
     }
     if (bf16 && settings.newton_schulz.normalization.round_first) u.data()[i] = nearest_bf16(u.data()[i]);
@@ -126,6 +125,9 @@ void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& sett
     const float rms = how.scale == Scale::matched_rms ? settings.rms : 1.0f;
     const float root = shape_scale({count, w.cols()}, how.scale);
     const float decay = lr * settings.weight_decay * (how.decay_scaled ? root : 1);
+    const std::vector<float> factors = how.scaling == Scaling::once    ? std::vector<float>{lr * rms * root}
+                                       : how.scaling == Scaling::twice ? std::vector<float>{rms * root, lr}
+                                                                       : std::vector<float>{root, rms, lr};
     for (Index i = 0; i < count; ++i)
       for (Index j = 0; j < w.cols(); ++j) {
         float& weight = w(rows[i], j);
@@ -136,9 +138,6 @@ void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& sett
           weight = how.fused ? fused(-decay, weight, weight) : weight - decay * weight;
         }
 
-        std::vector<float> factors = {lr * rms * root};
-        if (how.scaling == Scaling::twice) factors = {rms * root, lr};
-        if (how.scaling == Scaling::thrice) factors = {root, rms, lr};
         float update = x;
         for (std::size_t f = 0; f < factors.size(); ++f) {
           if (how.fused && f + 1 == factors.size()) {

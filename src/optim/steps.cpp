@@ -185,8 +185,8 @@ void orthogonalize_piece(Matrix& whole, const Piece& piece, const MuonSettings& 
 }
 
 void divide_by_second_moment(Matrix& orthogonal, Flat& means, const SecondMoment& settings) {
-  // A line is a row, or where columns are more and have the means, a column.
-  const bool by_column = settings.shorter && orthogonal.rows() < orthogonal.cols();
+  // A line is a row, or, where they have the means, a column.
+  const bool by_column = settings.longer_side && orthogonal.rows() < orthogonal.cols();
   const Index length = by_column ? orthogonal.rows() : orthogonal.cols();
   const auto at = [&](Index line, Index i) -> float& { return by_column ? orthogonal(i, line) : orthogonal(line, i); };
   const auto squares_of_lines = [&] {

@@ -1,6 +1,7 @@
 #include "src/text/names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -148,6 +149,10 @@ std::map<std::string, std::string> short_names(const std::vector<std::string>& n
       all[name] = shown;
     }
   return all;
+}
+
+std::string alternatives(const std::vector<std::string>& words) {
+  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
 }
 
 std::string visible_names(const std::vector<std::string>& names) {

@@ -27,7 +27,7 @@ class ReferenceRun {
   /// first step on.
   const std::vector<NamedMatrix>& after(int step, int dp);
 
-  /// What Muon keeps after the step that was asked for last.
+  /// What Muon keeps after the last step that was computed: that of the highest number, if they are asked for in order.
   MuonMemory kept() const;
 
   /// What the rank at `place` should hold then: its TP slices of the parameters of its pipeline stage

@@ -47,7 +47,7 @@ Case random_recipe_case(std::uint64_t seed) {
   const Recipe& recipe = choose.one_of(recipes());
   c.settings = with_recipe(recipe.name, c.settings);
   if (recipe.has_cautious && choose.yes(50)) c.settings.arithmetic.decay = Decay::cautious;
-  if (choose.yes(50)) take_coefficients(c.settings, choose.one_of(coefficient_sets()).name);
+  if (choose.yes(50)) take_coefficients(c.settings.newton_schulz, choose.one_of(coefficient_sets()).name);
   if (choose.yes(50))
     c.settings.arithmetic.scale =
         choose.one_of<Scale>({Scale::matched_rms, Scale::largest, Scale::tall, Scale::ratio, Scale::none});
@@ -322,7 +322,7 @@ TEST_CASE("coefficients: every set brings singular values from 0.05 to 0.8 near 
     if (set.after != AfterLast::no_fewer) CHECK(set.of_steps(2).size() == 2);
   }
   MuonSettings settings;
-  take_coefficients(settings, "simple");
+  take_coefficients(settings.newton_schulz, "simple");
   const Matrix x = random_matrix({1, 1}, 7, 12);
   CHECK(same_bits(orthogonalize(x, settings, "w"), orthogonalize(x, MuonSettings(), "w")));
 }

@@ -121,9 +121,8 @@ int batch_sequences(const ModelShape& model, int gpus, const Batch& batch) {
                                            : model.batch_tokens;
   if (fixed && tokens % model.tokens != 0)
     throw UsageError(
-        fmt::format("--batch-tokens {} is not a whole number of sequences of {} tokens, of which {} has "
-                    "its own; try {}",
-                    number_text(tokens), number_text(model.tokens), model.name,
+        fmt::format("--batch-tokens {} is not a whole number of the sequences of {}, which have {} tokens; try {}",
+                    number_text(tokens), model.name, number_text(model.tokens),
                     number_text((tokens / model.tokens + 1) * model.tokens)));
   const Index wanted = (tokens + model.tokens - 1) / model.tokens;
   Index odd = gpus;

@@ -16,6 +16,7 @@
 #include "src/text/text.hpp"
 #include "tools/scale/found_layouts_output.hpp"
 #include "tools/scale/layout_search.hpp"
+#include "tools/scale/published_pairs.hpp"
 #include "tools/scale/published_runs.hpp"
 #include "tools/scale/published_steps.hpp"
 #include "tools/scale/run_output.hpp"

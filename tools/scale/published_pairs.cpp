@@ -1,4 +1,5 @@
-// Published pairs of runs, one with AdamW and one with Muon.
+#include "tools/scale/published_pairs.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +10,6 @@
 #include "src/train/models.hpp"
 #include "tools/scale/comparison.hpp"
 #include "tools/scale/muon_cost.hpp"
-#include "tools/scale/published_steps.hpp"
 #include "tools/scale/run_prediction.hpp"
 
 namespace muonwalk::sim {
@@ -69,8 +69,7 @@ std::string pairs_table() {
                   100 * ours / count, 100 * nothing / count),
       "Published: KellerJordan/modded-nanogpt, logs of 2024-10-29 and 2024-10-20 (there, Muon's micro-batches were "
       "larger); X-Square-Robot/dmuon, README at 001f582 (Qwen2.5, Llama) and f002f24 (WallX, Pi0; of these the "
-      "language "
-      "model alone is counted). Tokens per step of dmuon's are not said, so T·m/B can't be either.",
+      "language model alone is counted). Tokens per step of dmuon's are not said, so T·m/B can't be either.",
       "Not predicted: dmuon's Wall-WM (+3.4 %), whose matrices are not said; Megatron-LM's 632, 356 and 157 ms of "
       "optimizer step on 32 GB300 (issue 6676), which are of \"production matrix shapes\"; marin's 250 B on 128 GB200 "
       "(issue 7201: 651,211 tokens/s), of which neither layers nor experts are said, and no step with AdamW."};
@@ -91,8 +90,7 @@ std::string sweet_spots_table() {
   for (const std::string& line : paragraph(
            "\"Distributed Muon: Field Notes & Reproducibility Artifacts\" (Jen Wei, 2025) calls dp 2 × tp 2 the sweet "
            "spot. Of the optimizer alone, tp 4 sends less: nothing goes over dp. What TP sends for activations in "
-           "every "
-           "layer, forward and backward, is not in this table, and it is what the sweet spot stands on.",
+           "every layer, forward and backward, is not in this table, and it is what the sweet spot stands on.",
            0, 2))
     text += "\n" + line;
   return text;

@@ -12,6 +12,8 @@
 namespace muonwalk::sim {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr double kMilliseconds = 1e3;
 
 std::string ms(double seconds) { return fixed_text(kMilliseconds * seconds, 3, "ms"); }
@@ -30,7 +32,7 @@ std::string heading(const TrainingRun& run) {
                      fmt::format("dp {} × tp {} × pp {}{}", layout.dp, layout.tp, layout.pp,
                                  layout.ep > 1 ? fmt::format(", ep {}", layout.ep) : ""),
                      sharding[static_cast<int>(run.sharding)], number_text(std::llround(run.tokens)),
-                     count_text(layout.accumulation, "micro-batch") + (layout.accumulation == 1 ? "" : "es"),
+                     layout.accumulation == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", layout.accumulation),
                      number_text(std::llround(run.tokens / layout.dp / layout.accumulation)));
 }
 
@@ -76,7 +78,6 @@ std::vector<std::string> run_text(const TrainingRun& run, const RunAnswer& predi
 }
 
 std::string run_json(const TrainingRun& run, const RunAnswer& prediction, const std::pair<RunBand, RunBand>& band) {
-  using Json = nlohmann::ordered_json;
   const auto side = [&run](const RunStep& step) {
     Json json = {{"step_ms", kMilliseconds * step.step()},
                  {"optimizer_ms", kMilliseconds * step.optimizer},

@@ -138,7 +138,7 @@ class RunModel {
     tables_ = run_.table_parameters / run_.layout.tp / (run_.layout.pp > 1 ? 2 : 1);
   }
   double state_shares() const {
-    return run_.sharding == Sharding::ddp ? 1 : shards_all() ? run_.shard : run_.layout.dp;
+    return run_.sharding == ParameterSharding::ddp ? 1 : shards_all() ? run_.shard : run_.layout.dp;
   }
   bool shards_all() const { return run_.shards_parameters(); }
 
@@ -184,7 +184,7 @@ class RunModel {
 
   // With ZeRO-1, results that come to all ranks are new weights already.
   void replace_weight_gather(std::vector<Term>& seconds) const {
-    if (run_.sharding != Sharding::zero1 || run_.who > Orthogonalizers::dealt) return;
+    if (run_.sharding != ParameterSharding::zero1 || run_.who > Orthogonalizers::dealt) return;
     const double share = muon_ / (dense_ + experts_ + tables_);
     for (Term& term : seconds)
       if (term.kind == &terms::weight_gather)
@@ -398,8 +398,8 @@ class RunModel {
     }
     if (gathers > 0) move(terms::tp_gather, gathered, tp, 1, gathers);
     const int stride = tp * ep;
-    const bool cut = run_.sharding != Sharding::ddp;  // gradients lie in shards
-    const int group = run_.sharding == Sharding::zero1 ? dp : shard;
+    const bool cut = run_.sharding != ParameterSharding::ddp;  // gradients lie in shards
+    const int group = run_.sharding == ParameterSharding::zero1 ? dp : shard;
     if (run_.who == Orthogonalizers::all) {
       if (cut) move(terms::muon_all_gather, bytes, group, stride, count);
       return;

@@ -17,10 +17,10 @@ inline constexpr TermKind newton_schulz_elementwise{"Newton–Schulz, elementwis
 inline constexpr TermKind muon_elementwise{"Muon's momenta and new weights", TermKind::at_the_end};
 inline constexpr TermKind shard_traffic{"weights gathered, gradients scattered, not hidden", TermKind::at_the_end};
 inline constexpr TermKind replica_sum{"gradients summed over replicas, not hidden", TermKind::at_the_end};
-inline constexpr TermKind muon_all_reduce{"Muon's all-reduce", TermKind::at_the_end, "dp", CollectiveKind::all_reduce};
-inline constexpr TermKind muon_all_gather{"Muon's all-gathers", TermKind::at_the_end, "dp", CollectiveKind::all_gather};
-inline constexpr TermKind muon_broadcast{"Muon's broadcasts", TermKind::at_the_end, "dp", CollectiveKind::broadcast};
-inline constexpr TermKind muon_all_to_all{"Muon's all-to-alls", TermKind::at_the_end, "dp", CollectiveKind::all_to_all};
+inline constexpr TermKind muon_all_reduce{"Muon's all-reduce", TermKind::at_the_end, CollectiveKind::all_reduce};
+inline constexpr TermKind muon_all_gather{"Muon's all-gathers", TermKind::at_the_end, CollectiveKind::all_gather};
+inline constexpr TermKind muon_broadcast{"Muon's broadcasts", TermKind::at_the_end, CollectiveKind::broadcast};
+inline constexpr TermKind muon_all_to_all{"Muon's all-to-alls", TermKind::at_the_end, CollectiveKind::all_to_all};
 inline constexpr TermKind parameters_and_state{"weights, gradients, optimizer's state", TermKind::kept};
 /// @}
 }  // namespace terms

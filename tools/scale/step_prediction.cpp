@@ -69,8 +69,7 @@ std::string muon_share_text(const StepPrediction& prediction) {
   const auto [least, most] = prediction.muon_band;
   return fmt::format(
       "Muon's products over the model's: T · m / B = {} · {} / {} = {:.3g} %, times {:.3g} for ranks that repeat them "
-      "or "
-      "wait: {:.3g} %. In time, with its transfers: {:.3g} % of the step with AdamW, from {:.3g} to {:.3g} %",
+      "or wait: {:.3g} %. In time, with its transfers: {:.3g} % of the step with AdamW, from {:.3g} to {:.3g} %",
       share.steps, number_text(std::llround(share.side)), number_text(std::llround(share.batch_tokens)),
       100 * share.once(), share.repeats, 100 * share.all(), 100 * prediction.muon_seconds / adamw, 100 * least / adamw,
       100 * most / adamw);

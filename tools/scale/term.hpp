@@ -21,9 +21,6 @@ struct TermInput {
   bool elsewhere = false;    ///< It was measured on other machines alone.
 };
 
-/// The group of the two stages that share a tied table.
-constexpr const char* kFirstAndLastStage = "first and last stage";
-
 /// What a term stands for. Other code asks for one of these, and not for its name.
 struct TermKind {
   /// When the seconds pass, or until when the bytes are there.
@@ -36,8 +33,7 @@ struct TermKind {
 
   const char* name;                                  ///< "pipeline fills and drains"
   When when;                                         ///< Where a term of this kind belongs.
-  const char* group = nullptr;                       ///< Of a collective: "dp", "tp", or kFirstAndLastStage.
-  CollectiveKind collective = CollectiveKind::wait;  ///< Which collective a predicted trace draws, if it has a group.
+  CollectiveKind collective = CollectiveKind::wait;  ///< Of what Muon sends: by which one, RunAnswer::sent.
 };
 
 /// All kinds of terms.
@@ -59,19 +55,16 @@ inline constexpr TermKind slow_host{"waiting for the host, on the slow path", Te
 inline constexpr TermKind fill_and_drain{"pipeline fills and drains", TermKind::in_micro_batches};
 inline constexpr TermKind memory_mapped{"memory mapped anew", TermKind::in_micro_batches};
 
-inline constexpr TermKind gradient_sum{"gradients summed over DP, not hidden", TermKind::at_the_end, "dp",
-                                       CollectiveKind::all_reduce};
-inline constexpr TermKind weight_gather{"weights gathered over DP (ZeRO-1)", TermKind::at_the_end, "dp",
-                                        CollectiveKind::all_gather};
+inline constexpr TermKind gradient_sum{"gradients summed over DP, not hidden", TermKind::at_the_end};
+inline constexpr TermKind weight_gather{"weights gathered over DP (ZeRO-1)", TermKind::at_the_end};
 inline constexpr TermKind adamw{"AdamW", TermKind::at_the_end};
-inline constexpr TermKind tied_table{"the tied table's two gradients summed", TermKind::at_the_end, kFirstAndLastStage,
-                                     CollectiveKind::all_reduce};
+inline constexpr TermKind tied_table{"the tied table's two gradients summed", TermKind::at_the_end};
 inline constexpr TermKind newton_schulz{"Newton–Schulz", TermKind::at_the_end};
-inline constexpr TermKind dp_gather{"DP gather", TermKind::at_the_end, "dp", CollectiveKind::all_gather};
-inline constexpr TermKind dp_transfers{"DP transfers", TermKind::at_the_end, "dp", CollectiveKind::recv};
-inline constexpr TermKind tp_gather{"TP gather", TermKind::at_the_end, "tp", CollectiveKind::all_gather};
-inline constexpr TermKind tp_sums{"TP sums of Gram pieces", TermKind::at_the_end, "tp", CollectiveKind::all_reduce};
-inline constexpr TermKind to_workers{"all-to-all to workers and back", TermKind::at_the_end, "dp",
+inline constexpr TermKind dp_gather{"DP gather", TermKind::at_the_end, CollectiveKind::all_gather};
+inline constexpr TermKind dp_transfers{"DP transfers", TermKind::at_the_end, CollectiveKind::recv};
+inline constexpr TermKind tp_gather{"TP gather", TermKind::at_the_end, CollectiveKind::all_gather};
+inline constexpr TermKind tp_sums{"TP sums of Gram pieces", TermKind::at_the_end, CollectiveKind::all_reduce};
+inline constexpr TermKind to_workers{"all-to-all to workers and back", TermKind::at_the_end,
                                      CollectiveKind::all_to_all};
 
 inline constexpr TermKind weights{"weights, bf16", TermKind::kept};
@@ -99,7 +92,8 @@ struct Term {
   /// Whether one of its inputs lies outside of what was measured, or was measured elsewhere.
   bool extrapolated() const;
   /// The amount at the upper and at the lower end of the band of an efficiency, to which products are in inverse
-  /// proportion (what an output layer sends over TP is taken for a part of them); twice the amount where there is none.
+  /// proportion (what an output layer sends over TP is taken for a part of them); the amount itself, twice, without a
+  /// band.
   std::pair<double, double> band() const;
 };
 

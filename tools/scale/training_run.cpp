@@ -105,7 +105,7 @@ class RunReader {
     assume(fields, name, meaning);
     return otherwise;
   }
-  // One of these words, the first where there is none.
+  // The number of one of these words, and where the field is left out, `otherwise`.
   std::size_t word(JsonFields& fields, const char* name, const std::vector<std::string>& words,
                    std::size_t otherwise = 0) {
     if (!fields.has(name)) {
@@ -203,24 +203,24 @@ class RunReader {
     int replicate = 0;
     if (parallel.has_object("shard")) {
       JsonFields sizes = parallel.object("shard");
-      run_.sharding = Sharding::hsdp;
+      run_.sharding = ParameterSharding::hsdp;
       for (const char* kind : {"kind", "type", "name"})
         if (sizes.has(kind) && sizes.text(kind) != "hsdp") sizes.refuse(kind, "is not \"hsdp\"");
       replicate = sizes.whole("replicate");
       run_.shard = sizes.whole("shard");
       sizes.done();
     } else {
-      run_.sharding = static_cast<Sharding>(word(parallel, "shard", {"ddp", "zero1", "fsdp2", "hsdp"}));
-      if (run_.sharding == Sharding::hsdp) {
+      run_.sharding = static_cast<ParameterSharding>(word(parallel, "shard", {"ddp", "zero1", "fsdp2", "hsdp"}));
+      if (run_.sharding == ParameterSharding::hsdp) {
         replicate = whole(parallel, "replicate", 1, std::min(layout.nodes, layout.dp), ", the number of nodes");
         run_.shard = parallel.has("shard_size") ? parallel.whole("shard_size") : layout.dp / replicate;
       }
     }
-    if (run_.sharding == Sharding::hsdp && replicate * run_.shard != layout.dp)
+    if (run_.sharding == ParameterSharding::hsdp && replicate * run_.shard != layout.dp)
       parallel.refuse("shard", fmt::format("makes {} replicas of {} shards, and dp is {}; the product must be that",
                                            replicate, run_.shard, layout.dp));
-    if (run_.sharding == Sharding::fsdp2) run_.shard = layout.dp;
-    run_.layout.zero = run_.sharding == Sharding::ddp ? 0 : 1;
+    if (run_.sharding == ParameterSharding::fsdp2) run_.shard = layout.dp;
+    run_.layout.zero = run_.sharding == ParameterSharding::ddp ? 0 : 1;
   }
 
   void read_sizes(JsonFields& model) {

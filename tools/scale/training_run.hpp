@@ -25,7 +25,7 @@ struct RunMatrices {
 };
 
 /// What every rank holds of the parameters.
-enum class Sharding {
+enum class ParameterSharding {
   ddp,    ///< All of it, and of the optimizer's state.
   zero1,  ///< All of it; of the optimizer's state a share.
   fsdp2,  ///< A share along dimension 0 of each, and of the state.
@@ -61,7 +61,7 @@ struct TrainingRun {
   bool compiled = true;       ///< Elementwise work is fused.
   double weight_bytes = 2, master_bytes = 4, gradient_bytes = 4;  ///< Per parameter.
 
-  Sharding sharding = Sharding::ddp;
+  ParameterSharding sharding = ParameterSharding::ddp;
   int shard = 1;  ///< How many ranks a parameter lies on, with fsdp2 and hsdp.
   Orthogonalizers who = Orthogonalizers::all;
   Return then = Return::all_gather;
@@ -72,7 +72,7 @@ struct TrainingRun {
   bool gram = false;                      ///< It runs on the Gram matrix, with a restart after two steps.
   std::vector<std::string> assumed;       ///< What the file left out and was taken, a sentence each.
 
-  bool shards_parameters() const { return sharding == Sharding::fsdp2 || sharding == Sharding::hsdp; }
+  bool shards_parameters() const { return sharding == ParameterSharding::fsdp2 || sharding == ParameterSharding::hsdp; }
 };
 
 /// The run that a file describes (docs/cost-model.md has its fields). What it leaves out is taken as TrainingRun says

@@ -358,8 +358,7 @@ std::string remark_lines() {
   for (const char* remark :
        {"What counts is what was held out: the six constants of time were fitted to the runs of other sizes, or on "
         "other numbers of nodes. The two of memory were fitted once, to all. And slow_path_nodes = 64 is not a "
-        "constant "
-        "that was fitted, but was read off the runs on 64 nodes; without these it is not there.",
+        "constant that was fitted, but was read off the runs on 64 nodes; without these it is not there.",
         "Missed: 64 nodes. The same layout takes one or five times as long there, most likely by the version of "
         "the software, which no column gives. One stage with TP over at most two nodes is reckoned on the slow "
         "path there, because most of its runs are.",

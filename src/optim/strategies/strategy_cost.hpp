@@ -14,15 +14,18 @@ struct StrategyCost {
   double most_bytes_sent = 0;     ///< What the rank sends that sends most, headers not counted.
   double mean_bytes_sent = 0;     ///< over all ranks, which is also what a rank receives in the mean
   double most_messages_sent = 0;  ///< What the rank sends that sends most messages, empty ones included.
-  double most_flops = 0;          ///< What the rank computes that computes most.
-  double mean_flops = 0;          ///< over all ranks
+  /// Of these bytes and messages, those over tp, of the rank that sends most over tp.
+  /// @{
+  double most_tp_bytes_sent = 0;
+  double most_tp_messages_sent = 0;
+  /// @}
+  double most_flops = 0;  ///< What the rank computes that computes most.
+  double mean_flops = 0;  ///< over all ranks
   /// Newton–Schulz of all ranks over that of one process, which does each matrix once and whole; all that a plan
   /// computes counts as such, but momentum and the new weights. Below 1 where blocks stay alone; 1 without matrices.
   double redundancy = 1;
-  Index most_kept_bytes = 0;         ///< what the optimizer keeps between steps besides the weights: momentum
-  double most_tp_bytes_sent = 0;     ///< What is sent over tp, of what it sends, by the rank that sends most over tp.
-  double most_tp_messages_sent = 0;  ///< The messages over tp, likewise.
-  Index most_transient_bytes = 0;    ///< the most at one time beside weights, gradients and what is kept
+  Index most_kept_bytes = 0;       ///< what the optimizer keeps between steps besides the weights: momentum
+  Index most_transient_bytes = 0;  ///< the most at one time beside weights, gradients and what is kept
 };
 
 /// The cost of a strategy where these parameters are laid out for `grid` in buckets of `bucket` elements (0: one for

@@ -90,7 +90,7 @@ TEST_CASE("batch_sequences: somebody's batch, or the least above it that the GPU
   for (const int gpus : {64, 1024, 65536}) CHECK(batch_sequences(model, gpus, {}) == 256);  // it does not grow
   CHECK(batch_sequences(model, 96, {}) == 384);
   CHECK(usage_error([&] { batch_sequences(model, 8, {4097}); }) ==
-        "--batch-tokens 4,097 is not a whole number of sequences of 4,096 tokens, of which 8B has its own; try 8,192");
+        "--batch-tokens 4,097 is not a whole number of the sequences of 8B, which have 4,096 tokens; try 8,192");
   CHECK(usage_error([&] { batch_sequences(model, 8, {Index{4096} << 25}); }).find("more than 16,777,216 sequences") !=
         std::string::npos);
 }

@@ -14,7 +14,7 @@
 #include "tests/near.hpp"
 #include "tests/ranks/run_program.hpp"
 #include "tools/scale/muon_cost.hpp"
-#include "tools/scale/published_steps.hpp"
+#include "tools/scale/published_pairs.hpp"
 #include "tools/scale/run_output.hpp"
 
 using namespace muonwalk;
@@ -368,7 +368,8 @@ TEST_CASE("a run: what can't be is refused in one sentence that names the field"
 }
 
 TEST_CASE("a run: page and JSON say the same") {
-  for (const json& run : {whole_run(), changed({{"/muon/who", "e"}, {"/parallel/shard", "zero1"}})}) {
+  for (const json& run : {whole_run(), changed({{"/muon/who", "e"}, {"/parallel/shard", "zero1"}}),
+                          changed({{"/training/micro_batch_tokens", 16384}})}) {
     const TrainingRun read = run_of(run);
     const RunAnswer here = predict_run(read);
     const auto band = band_of(read);
@@ -377,6 +378,8 @@ TEST_CASE("a run: page and JSON say the same") {
       CHECK(text_width(line) <= kColumns);
       page += line + "\n";
     }
+    const bool one = read.layout.accumulation == 1;
+    CHECK(page.find(one ? "micro-batch of 65,536\n" : "micro-batches of 16,384\n") != std::string::npos);
     const json answered = json::parse(run_json(read, here, band));
     CHECK(answered["format"] == "muonwalk-answer 1");
     const auto shown = [&page](const json& number, int digits, const char* unit) {

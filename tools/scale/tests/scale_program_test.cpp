@@ -413,3 +413,23 @@ TEST_CASE("muonwalk-scale: output that can't be written ends with exit code 3, a
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
   }
 }
+
+TEST_CASE("every command that a page shows does what it says") {
+  const std::string program = "build/bin/muonwalk-scale ";
+  TemporaryFolder folder;
+  int commands = 0;
+  for (const char* page : {"/docs/cost-model.md", "/docs/more-to-run.md"})
+    for (const std::string& line : lines_of(read_text(MUONWALK_ROOT + std::string(page)))) {
+      if (line.rfind(program, 0) != 0) continue;
+      std::istringstream rest(line.substr(program.size(), line.find('#') - program.size()));
+      Words words;
+      for (std::string word; rest >> word;)
+        words.push_back(word.rfind("tools/", 0) == 0   ? std::string(MUONWALK_ROOT) + "/" + word
+                        : word.find('.') < word.size() ? folder.file(word)
+                                                       : word);
+      CAPTURE(line);
+      output(words);
+      ++commands;
+    }
+  CHECK(commands >= 10);
+}
