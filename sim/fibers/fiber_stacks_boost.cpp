@@ -14,6 +14,7 @@
 #include "src/errors.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -58,6 +59,11 @@ class StackMemory {
       throw RunError("the system has no room for " + std::to_string(stacks) + " stacks of " +
                      std::to_string((each_ - kGuard) >> 10) + " KiB; ask for fewer ranks, or allow more (ulimit -v)");
     memory_ = static_cast<char*>(memory);
+#if defined(__SANITIZE_ADDRESS__)
+    // The last frames of a fiber never return. What AddressSanitizer forbade around their variables would still be
+    // forbidden to the stacks that lie here now.
+    __asan_unpoison_memory_region(memory_, bytes_);
+#endif
     for (int stack = 0; stack < stacks; ++stack) mprotect(guard(stack), kGuard, PROT_NONE);
   }
   ~StackMemory() { munmap(memory_, bytes_); }

@@ -23,6 +23,10 @@
 #include "src/errors.hpp"
 #include "src/numerics/memory_meter.hpp"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 using namespace muonwalk;
 using namespace muonwalk::sim;
 
@@ -265,6 +269,19 @@ template <std::size_t bytes>
   volatile char frame[bytes];
   for (auto& byte : frame) byte = 1;
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST_CASE("fibers: a stack forbids nothing that the stacks which lay there before had forbidden") {
+  constexpr std::size_t kBelow = 100000;
+  for (const int fibers : {1, 2, 3, 5, 1, 4, 2})
+    run_fibers(fibers,
+               [&](int) {
+                 char* here = static_cast<char*>(__builtin_frame_address(0)) - kBelow - 4096;
+                 CHECK(__asan_region_is_poisoned(here, kBelow) == nullptr);
+               },
+               {});
+}
+#endif
 
 TEST_CASE("fibers: where no page can be guarded, who has used up the stack is known at the end of its turn") {
   std::vector<int> full;
