@@ -19,7 +19,9 @@ namespace sim = muonwalk::sim;
 
 namespace {
 
-const std::vector<std::string> kTwo = {"--dp", "2", "--tp", "1", "--timeout", "2"};
+// Two ranks with a time-out that no busy machine reaches, and with one that a test can wait for.
+const std::vector<std::string> kTwo = {"--dp", "2", "--tp", "1", "--timeout", "20"};
+const std::vector<std::string> kImpatientTwo = {"--dp", "2", "--tp", "1", "--timeout", "4"};
 
 std::vector<std::string> faulty(std::vector<std::string> words, const std::vector<std::string>& more = kTwo) {
   words.insert(words.begin(), fault_program());
@@ -37,8 +39,8 @@ std::string host_name() {
 struct LoopingPair {
   ByHand run{2};
   pid_t rank_of_agent = 0;
-  LoopingPair() {
-    run.start_all(faulty({"--mode", "loop", "--seconds", "60"}));
+  explicit LoopingPair(const std::vector<std::string>& two = kTwo) {
+    run.start_all(faulty({"--mode", "loop", "--seconds", "60"}, two));
     REQUIRE(run[0].wait_for_output("step 1", kFaultLimitSeconds));
     const std::vector<pid_t> ranks = children_of(run[1].pid());
     REQUIRE(ranks.size() == 1);
@@ -62,14 +64,15 @@ struct LoopingPair {
 
 // A process that knows the secret of a run but is none of ours: it says of itself what a test wants, as rank 1.
 struct MadeUpAgent {
-  ByHand run{2};
+  int world_size;
+  ByHand run{world_size};
   std::unique_ptr<sim::FramedConnection> parent;
-  explicit MadeUpAgent(const std::vector<std::string>& command) { run.start(0, command); }
+  explicit MadeUpAgent(const std::vector<std::string>& command, int of = 2) : world_size(of) { run.start(0, command); }
 
   sim::Launch launch() const {
     sim::Launch launch;
     launch.rank = 1;
-    launch.world_size = 2;
+    launch.world_size = world_size;
     launch.address = launch.rendezvous_host = "127.0.0.1";
     launch.rendezvous_port = run.port();
     launch.secret = sim::secret_from_file(run.secret_file());
@@ -77,7 +80,7 @@ struct MadeUpAgent {
   }
   // As rank 1 of the same program would speak of itself.
   sim::Hello hello(std::vector<std::string> words) const {
-    words.insert(words.end(), {"--world-size", "2"});
+    words.insert(words.end(), {"--world-size", std::to_string(world_size)});
     sim::Hello hello = sim::own_hello(launch(), "fault_program", words);
     return hello;
   }
@@ -220,7 +223,7 @@ TEST_CASE("a process with other bits or another protocol is refused; another bui
 
 TEST_CASE("a rank that was started twice is refused") {
   ByHand run(3);
-  const std::vector<std::string> three = {"--dp", "3", "--tp", "1", "--timeout", "5"};
+  const std::vector<std::string> three = {"--dp", "3", "--tp", "1", "--timeout", "20"};
   run.start(0, faulty({}, three));
   run.start(1, faulty({}, three));
   run.start(1, faulty({}, three));
@@ -230,22 +233,20 @@ TEST_CASE("a rank that was started twice is refused") {
 }
 
 TEST_CASE("a rank that never comes, a rank 0 that never comes, and one that leaves before all are there") {
-  ByHand one(2), other(2), leaver(3);
-  const std::vector<std::string> three = {"--dp", "3", "--tp", "1", "--timeout", "20"};
-  one.start(0, faulty({}));
-  other.start(1, faulty({}));
-  leaver.start(0, faulty({}, three));
-  leaver.start(1, faulty({}, three));
-  REQUIRE(somebody_is_connected_to(leaver.port()));
-  usleep(300000);  // it has proven itself, most likely; if not, another sentence would be due, and the test would fail
-  kill(leaver[1].pid(), SIGKILL);
-  const Outcome left = leaver[0].wait(kFaultLimitSeconds);
+  ByHand one(2), other(2);
+  one.start(0, faulty({}, kImpatientTwo));
+  other.start(1, faulty({}, kImpatientTwo));
+  const std::vector<std::string> three = faulty({}, {"--dp", "3", "--tp", "1", "--timeout", "20"});
+  MadeUpAgent leaver(three, 3);
+  leaver.say(leaver.hello(three).text());
+  leaver.parent.reset();
+  const Outcome left = leaver.run[0].wait(kFaultLimitSeconds);
   CHECK(left.exit_code == 3);
   expect_one_sentence("fault_program", left.err, {"rank 1 on " + host_name(), "left again before all were there"});
   const Outcome alone = one[0].wait(kFaultLimitSeconds), lost = other[0].wait(kFaultLimitSeconds);
   CHECK(alone.exit_code == 3);
   expect_one_sentence("fault_program", alone.err,
-                      {"rank 1 never came", "2 s", "'rendezvous'", std::to_string(one.port())});
+                      {"rank 1 never came", "4 s", "'rendezvous'", std::to_string(one.port())});
   CHECK(lost.exit_code == 3);
   expect_one_sentence("fault_program", lost.err, {"rank 0 was not found at 127.0.0.1:" + std::to_string(other.port())});
 }
@@ -253,7 +254,7 @@ TEST_CASE("a rank that never comes, a rank 0 that never comes, and one that leav
 TEST_CASE("a second rank 0 at one port is refused, and the run of the first one goes on") {
   ByHand busy(2);
   busy.start(0, faulty({}));
-  usleep(200000);
+  REQUIRE(somebody_listens_at(busy.port()));
   const Outcome second = busy.start(0, faulty({})).wait(kFaultLimitSeconds);
   busy.start(1, faulty({}));
   CHECK(second.exit_code == 2);
@@ -266,7 +267,8 @@ TEST_CASE(
     "step") {
   const std::string who = "rank 1 on " + host_name();
   // Side by side: most of the time they wait.
-  LoopingPair rank_killed, rank_stopped, agent_killed, agent_stopped, agent_ended, parent_killed;
+  LoopingPair rank_killed, agent_killed, agent_ended, parent_killed;
+  LoopingPair rank_stopped(kImpatientTwo), agent_stopped(kImpatientTwo);
   const Belongings parent = belongings_of_session(rank_killed.run[0].pid());
   const Belongings agent = belongings_of_session(rank_killed.run[1].pid());
   for (const Belongings& had : {parent, agent}) {
@@ -282,7 +284,7 @@ TEST_CASE(
   kill(parent_killed.run[0].pid(), SIGKILL);
 
   rank_killed.expect_end({who + " was killed by signal 9 (SIGKILL) in step '"}, {});
-  rank_stopped.expect_end({who + " was stopped by signal 19 (SIGSTOP) in step '", "within 2 s"}, {});
+  rank_stopped.expect_end({who + " was stopped by signal 19 (SIGSTOP) in step '", "within 4 s"}, {});
 
   const Outcome orphan = agent_killed.run[0].wait(kFaultLimitSeconds);
   CHECK(orphan.exit_code == 3);
@@ -307,7 +309,7 @@ TEST_CASE(
 
 TEST_CASE("a parent that computes for longer than --timeout, while ranks tell more than buffers hold, loses nobody") {
   ByHand run(2);
-  run.start_all(faulty({"--mode", "slow_reference", "--seconds", "3"}));
+  run.start_all(faulty({"--mode", "slow_reference", "--seconds", "5"}, kImpatientTwo));
   const Outcome first = run[0].wait(kFaultLimitSeconds), second = run[1].wait(kFaultLimitSeconds);
   CAPTURE(first.err);
   CHECK(first.exit_code == 0);

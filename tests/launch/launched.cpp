@@ -59,8 +59,8 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-bool somebody_is_connected_to(int port) {
-  // Of a line of the table: "0: 0100007F:1F90 0100007F:C350 01 …", where 01 is an established connection.
+bool somebody_listens_at(int port) {
+  // Of a line of the table: "0: 0100007F:1F90 0100007F:C350 0A …", where 0A is a listener.
   const std::string local = fmt::format(":{:04X}", port);
   for (double waited = 0; waited < kFaultLimitSeconds; waited += 0.01) {
     std::ifstream table("/proc/net/tcp");
@@ -68,7 +68,7 @@ bool somebody_is_connected_to(int port) {
       std::istringstream words(line);
       std::string number, own, theirs, state;
       words >> number >> own >> theirs >> state;
-      if (own.size() > 8 && own.substr(8) == local && state == "01") return true;
+      if (own.size() > 8 && own.substr(8) == local && state == "0A") return true;
     }
     usleep(10000);
   }

@@ -27,8 +27,8 @@ void expect_one_sentence(const std::string& program, const std::string& err, con
 /// A port of the loopback that was free a moment ago.
 int free_port();
 
-/// Waits until somebody is connected to this port of the loopback; false when nobody is after kFaultLimitSeconds.
-bool somebody_is_connected_to(int port);
+/// Waits until somebody listens at this port of the loopback; false when nobody does after kFaultLimitSeconds.
+bool somebody_listens_at(int port);
 
 /// Processes of one run that are started by hand, each with its own --rank; and a file with their secret.
 class ByHand {
