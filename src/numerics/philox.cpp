@@ -33,19 +33,21 @@ inline Block ten_rounds(Block c, std::uint32_t k0, std::uint32_t k1) {
   return c;
 }
 
-// Each word / 2³² is uniform in [0, 1), with mean 1/2 and variance 1/12; four of them have mean 2 and variance 1/3. The
-// sum is taken in integers, so that all rounding there is happens in one product and one conversion.
+// Each word / 2³² is uniform in [0, 1), with mean 1/2 and variance 1/12; four of them have mean 2 and variance 1/3.
+// With its first bit flipped, a word is a number with a sign, less by 2³¹: that takes the mean off. Sums of such
+// numbers are exact in a double, so that all rounding there is happens in one product and one conversion.
 inline float value_of(std::uint32_t w0, std::uint32_t w1, std::uint32_t w2, std::uint32_t w3) {
-  const std::int64_t sum = std::int64_t{w0} + w1 + w2 + w3;
-  const std::int64_t centred = sum - (std::int64_t{2} << 32);
   constexpr double scale = 1.7320508075688772 / 4294967296.0;  // √3 / 2³²
-  return static_cast<float>(static_cast<double>(centred) * scale);
+  const auto centred = [](std::uint32_t word) {
+    return static_cast<double>(static_cast<std::int32_t>(word ^ 0x80000000u));
+  };
+  return static_cast<float>(((centred(w0) + centred(w1)) + (centred(w2) + centred(w3))) * scale);
 }
 
 // So many elements go through the ten rounds side by side: independent of each other, they fill the processor's
-// vectors. The 32-bit words lie in 64-bit places, because that is where their products have room.
-constexpr int lanes = 8;
-using Lanes = std::uint64_t[lanes];
+// vectors.
+constexpr int lanes = 16;
+using Lanes = std::uint32_t[lanes];
 
 // The values of `lanes` elements from `first` on. The counter is (element, tensor), the key is the seed.
 void values_of_lanes(RandomTensor key, std::uint64_t first, float* out) {
@@ -60,17 +62,16 @@ void values_of_lanes(RandomTensor key, std::uint64_t first, float* out) {
   std::uint32_t k0 = low(key.seed), k1 = high(key.seed);
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < lanes; ++i) {
-      const std::uint64_t product_0 = std::uint64_t{multiplier_0} * low(c0[i]);
-      const std::uint64_t product_1 = std::uint64_t{multiplier_1} * low(c2[i]);
-      c0[i] = (product_1 >> 32) ^ c1[i] ^ k0;
-      c1[i] = low(product_1);
-      c2[i] = (product_0 >> 32) ^ c3[i] ^ k1;
-      c3[i] = low(product_0);
+      const Block next = one_round({c0[i], c1[i], c2[i], c3[i]}, k0, k1);
+      c0[i] = next.c0;
+      c1[i] = next.c1;
+      c2[i] = next.c2;
+      c3[i] = next.c3;
     }
     k0 += weyl_0;
     k1 += weyl_1;
   }
-  for (int i = 0; i < lanes; ++i) out[i] = value_of(low(c0[i]), low(c1[i]), low(c2[i]), low(c3[i]));
+  for (int i = 0; i < lanes; ++i) out[i] = value_of(c0[i], c1[i], c2[i], c3[i]);
 }
 
 }  // namespace
