@@ -61,7 +61,7 @@ endfunction()
 #   .fibers     ranks as fibers, through memory, print the same as ranks as processes, in whatever order they take turns
 #   .otherwise  it refuses in one sentence or runs in other sizes, precisions and details; what it records and traces is what it
 #               printed and what its transports counted
-#   .grids      what it predicts holds on every grid of up to 64 ranks; of lessons that work longer, on one in seven
+#   .grids      what it predicts holds on every grid of up to 64 ranks; of lessons that work longer, on one in seven or 29
 #   .nccl       over NCCL, it prints the same as well, or its .nccl.expected where it has one, with the same checks and
 #               counts (tests/nccl; where CUDA is built in, and over stand-ins; BLESS=1 writes that, too)
 function(add_lesson_tests name)
@@ -76,7 +76,12 @@ function(add_lesson_tests name)
       set_property(TEST ${name}.fibers APPEND PROPERTY ENVIRONMENT MUONWALK_TURNS=5)
     endif()
     if(check STREQUAL "grids" AND name MATCHES "^lesson_(1[2-9]|2)")
-      set_property(TEST ${name}.grids APPEND PROPERTY ENVIRONMENT MUONWALK_GRIDS=7)
+      # Two lessons train a model that takes half a minute on 64 ranks.
+      set(each 7)
+      if(name MATCHES "^lesson_1[78]")
+        set(each 29)
+      endif()
+      set_property(TEST ${name}.grids APPEND PROPERTY ENVIRONMENT MUONWALK_GRIDS=${each})
     endif()
     # Of lessons before 10 ./walk test compares the screen and the planted bugs, of two lessons everything.
     if(NOT name IN_LIST MUONWALK_SHORT_LESSONS AND NOT (name MATCHES "^lesson_0" AND check MATCHES "^(anatomy|expected|bugs)$"))
