@@ -1,6 +1,7 @@
 #include "src/layout/grid.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -37,12 +38,20 @@ void require_coordinate(const char* name, int value, int size) {
 struct Differ {
   bool dp = false, tp = false, pp = false;
   bool ends_only = false;  // of pp, the first and the last
+  int ep = 0;              // of dp, those of one EP group of this size; 0: all
+  bool across_ep = false;  // and not those, but the ones with the same place in theirs
 };
 
 Differ differ_in(const std::string& name) {
   Differ differ;
   if (name == "world") return {true, true, true, false};
   if (name == "first and last stage") return {false, false, true, true};
+  for (const std::string prefix : {"ep ", "dp / ep "})
+    if (name.rfind(prefix, 0) == 0) {
+      const char *begin = name.data() + prefix.size(), *end = name.data() + name.size();
+      if (std::from_chars(begin, end, differ.ep).ptr == end && differ.ep > 0)
+        return {true, false, false, false, differ.ep, prefix != "ep "};
+    }
   const std::string times = " × ";
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find(times, begin), name.size());
@@ -50,7 +59,8 @@ Differ differ_in(const std::string& name) {
     bool* known = part == "dp" ? &differ.dp : part == "tp" ? &differ.tp : part == "pp" ? &differ.pp : nullptr;
     if (known == nullptr || *known) {
       throw UsageError("a grid has no groups named " + in_quotes(name) +
-                       "; it has dp, tp, pp, products of them such as \"dp × pp\", world, and first and last stage");
+                       "; it has dp, tp, pp, products of them such as \"dp × pp\", world, first and last stage, \"ep "
+                       "2\" and \"dp / ep 2\"");
     }
     *known = true;
     begin = end + times.size();
@@ -101,12 +111,19 @@ Group Grid::group(const std::string& name, int rank) const {
   const Differ differ = differ_in(name);
   const Place mine = place(rank);
   Group group{name, {}};
+  if (differ.ep > 0 && dp_ % differ.ep != 0)
+    throw UsageError("--ep " + std::to_string(differ.ep) + " does not divide --dp " + std::to_string(dp_) +
+                     ", but EP groups lie within the data-parallel ranks; try --ep 1 or --ep " + std::to_string(dp_));
   if (differ.ends_only && mine.pp != 0 && mine.pp != pp_ - 1) return group;
   for (int pp = 0; pp < pp_; ++pp) {
     if (differ.pp ? differ.ends_only && pp != 0 && pp != pp_ - 1 : pp != mine.pp) continue;
-    for (int dp = differ.dp ? 0 : mine.dp; dp < (differ.dp ? dp_ : mine.dp + 1); ++dp)
+    for (int dp = differ.dp ? 0 : mine.dp; dp < (differ.dp ? dp_ : mine.dp + 1); ++dp) {
+      if (differ.ep > 0 &&
+          (differ.across_ep ? dp % differ.ep != mine.dp % differ.ep : dp / differ.ep != mine.dp / differ.ep))
+        continue;
       for (int tp = differ.tp ? 0 : mine.tp; tp < (differ.tp ? tp_ : mine.tp + 1); ++tp)
         group.ranks.push_back(this->rank(dp, tp, pp));
+    }
   }
   return group;
 }

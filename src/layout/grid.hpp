@@ -48,7 +48,9 @@ class Grid {
   /// The group of this name that `rank` belongs to, in the order of the ranks. A name is "dp", "tp" or "pp" for the
   /// ranks that differ in this coordinate only; "dp × tp", "dp × pp", "tp × pp" or "dp × tp × pp" for those that differ
   /// in these; "world" for all; "first and last stage" for the two ends of a pipeline (the stages in between are in no
-  /// such group, and theirs has no ranks). Throws UsageError for any other.
+  /// such group, and theirs has no ranks); "ep 4" for the four DP ranks, consecutive ones, that experts are dealt out
+  /// to (expert parallelism), and "dp / ep 4" for those DP ranks that hold the same experts then. Throws UsageError for
+  /// any other, and where the number of EP ranks does not divide that of DP ranks.
   Group group(const std::string& name, int rank) const;
   /// Every group of this name, ordered by its lowest rank. A rank is in at most one of them.
   std::vector<Group> groups(const std::string& name) const;

@@ -21,7 +21,9 @@ Matrix layer_forward(const PartWorker& w, const LayerTensors& tensors, Matrix x,
   add_onto(saved.middle, saved.x);
 
   rms_norm(saved.middle, tensors.mlp_norm, w.config.epsilon, saved.middle_normed, saved.middle_inverse_rms);
-  Matrix out = mlp(own_pieces(w), tensors.mlp, w.sharers, saved.middle_normed, saved.mlp);
+  Matrix out = w.config.experts > 0
+                   ? mixture_of_experts(w.config, tensors, w.sharers, saved.middle_normed, saved.experts)
+                   : mlp(own_pieces(w), tensors.mlp, w.sharers, saved.middle_normed, saved.mlp);
   add_onto(out, saved.middle);
   return out;
 }
@@ -31,7 +33,9 @@ Matrix layer_backward(const PartWorker& w, const LayerTensors& tensors, Matrix d
                       LayerTensors& gradients) {
   const HeadCut cut = head_cut(w.config, w.sharers.size(), w.sharers.rank());
   const Matrix d_middle_normed =
-      mlp_backward(own_pieces(w), tensors.mlp, w.sharers, saved.middle_normed, saved.mlp, d, gradients.mlp);
+      w.config.experts > 0
+          ? mixture_of_experts_backward(w.config, tensors, w.sharers, saved.middle_normed, saved.experts, d, gradients)
+          : mlp_backward(own_pieces(w), tensors.mlp, w.sharers, saved.middle_normed, saved.mlp, d, gradients.mlp);
   add_onto(d, rms_norm_backward(d_middle_normed, saved.middle, tensors.mlp_norm, saved.middle_inverse_rms,
                                 gradients.mlp_norm));
   const Matrix d_normed =

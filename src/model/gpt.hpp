@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/model/attention.hpp"
-#include "src/model/mlp.hpp"
+#include "src/model/experts.hpp"
 #include "src/model/tokens.hpp"
 
 namespace muonwalk {
@@ -18,7 +18,8 @@ struct LayerSaved {
   Matrix middle;             ///< x and what the attention added to it
   Flat middle_inverse_rms;   ///< 1 / the root mean square of each row of the middle.
   Matrix middle_normed;      ///< what the feed-forward half saw
-  MlpSaved mlp;              ///< What the feed-forward network's backward needs.
+  MlpSaved mlp;              ///< What the feed-forward network's backward needs, or
+  ExpertsSaved experts;      ///< what its experts' backward needs.
 };
 
 /// What a backward pass needs again of a part of a model for one micro-batch: its activations.

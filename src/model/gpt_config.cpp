@@ -28,7 +28,7 @@ Parameter matrix_parameter(std::string name, Index rows, Index cols, SplitDim di
 
 Parameter vector_parameter(std::string name, Index size) { return {std::move(name), {1, size}, SplitDim::none, 0, 1}; }
 
-void append_layer(const GptConfig& c, Index number, int tp, std::vector<Parameter>& all) {
+void append_layer(const GptConfig& c, const ModelPart& part, Index number, int tp, std::vector<Parameter>& all) {
   const std::string layer = fmt::format("model.layers.{}.", number);
   const std::string attention = layer + "self_attn.";
   const SplitDim kv_cut = c.kv_heads % tp == 0 ? SplitDim::rows : SplitDim::none;
@@ -39,9 +39,16 @@ void append_layer(const GptConfig& c, Index number, int tp, std::vector<Paramete
   all.push_back(matrix_parameter(attention + "v_proj.weight", kv_width, c.width, kv_cut));
   all.push_back(matrix_parameter(attention + "o_proj.weight", c.width, c.width, SplitDim::columns));
   all.push_back(vector_parameter(layer + "post_attention_layernorm.weight", c.width));
-  all.push_back(matrix_parameter(layer + "mlp.gate_proj.weight", c.hidden, c.width, SplitDim::rows));
-  all.push_back(matrix_parameter(layer + "mlp.up_proj.weight", c.hidden, c.width, SplitDim::rows));
-  all.push_back(matrix_parameter(layer + "mlp.down_proj.weight", c.width, c.hidden, SplitDim::columns));
+  const auto append_mlp = [&](const std::string& mlp) {
+    all.push_back(matrix_parameter(mlp + "gate_proj.weight", c.hidden, c.width, SplitDim::rows));
+    all.push_back(matrix_parameter(mlp + "up_proj.weight", c.hidden, c.width, SplitDim::rows));
+    all.push_back(matrix_parameter(mlp + "down_proj.weight", c.width, c.hidden, SplitDim::columns));
+  };
+  if (c.experts == 0) return append_mlp(layer + "mlp.");
+  all.push_back(matrix_parameter(layer + "mlp.gate.weight", c.experts, c.width, SplitDim::none));
+  const Index own = c.experts / part.ep;
+  for (Index e = part.ep_rank * own; e < (part.ep_rank + 1) * own; ++e)
+    append_mlp(fmt::format("{}mlp.experts.{}.", layer, e));
 }
 
 // The number of a tensor in the whole model: its random numbers are its own, whoever asks for them.
@@ -82,6 +89,9 @@ void require_sensible(const GptConfig& c, int tp) {
   if (c.kv_heads % c.pieces != 0 && c.pieces % c.kv_heads != 0)
     refuse(fmt::format("{} heads of keys and values don't go with sums of {} pieces; one has to divide the other",
                        c.kv_heads, c.pieces));
+  if (c.experts != 0 && (c.experts < c.chosen || c.chosen < 1))
+    refuse(fmt::format("a router can't choose {} of {} experts; a model has no experts or at least {}", c.chosen,
+                       c.experts, std::max<Index>(c.chosen, 1)));
   if (!shared_by(c, tp)) {
     std::string fitting;
     for (Index good = 1; good <= c.pieces; ++good)
@@ -97,7 +107,7 @@ std::vector<Parameter> part_parameters(const GptConfig& c, const ModelPart& part
   std::vector<Parameter> all;
   const Parameter embedding = matrix_parameter("model.embed_tokens.weight", c.vocabulary, c.width, SplitDim::rows);
   if (part.first) all.push_back(embedding);
-  for (Index layer = part.layers.begin; layer < part.layers.end; ++layer) append_layer(c, layer, tp, all);
+  for (Index layer = part.layers.begin; layer < part.layers.end; ++layer) append_layer(c, part, layer, tp, all);
   if (!part.last) return all;
   all.push_back(vector_parameter("model.norm.weight", c.width));
   if (!c.tied) all.push_back(matrix_parameter("lm_head.weight", c.vocabulary, c.width, SplitDim::rows));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,8 +10,8 @@
 namespace muonwalk {
 
 /// The sizes of a GPT as people train it now: RMSNorm before each half of a layer, rotary positions, causal attention
-/// with grouped-query heads, SwiGLU, no biases. Its tensors have the names and shapes that Hugging Face's Llama has, so
-/// that other tools can read them.
+/// with grouped-query heads, SwiGLU, no biases. Its tensors have the names and shapes that Hugging Face's Llama has (or
+/// Qwen3-MoE, with experts), so that other tools can read them.
 struct GptConfig {
   Index vocabulary = 256;     ///< tokens are bytes
   Index width = 64;           ///< The size of a token's vector between layers.
@@ -20,12 +21,17 @@ struct GptConfig {
   Index hidden = 128;         ///< channels inside of the feed-forward half
   Index tokens = 32;          ///< Tokens in a sequence.
   bool tied = false;          ///< the output layer is the embedding once more
+  Index experts = 0;          ///< feed-forward halves that a router chooses from; 0: one, and no router
+  Index chosen = 2;           ///< Experts per token.
   Index pieces = 4;           ///< how many leaves a sum over heads, hidden channels or vocabulary has, whatever tp is
   float epsilon = 1e-5f;      ///< The ε in the root of RMSNorm.
   float rotary_base = 10000;  ///< the longest wavelength of a rotary position is about 2π times this
 
   /// Channels of one head.
   Index head_width() const { return width / heads; }
+  /// The most rows of a micro-batch of `rows` that an expert takes: 1.25 times an equal share (the capacity of Fedus et
+  /// al., "Switch Transformers", 2021). So what is sent to an expert has one size, whatever the router says.
+  Index capacity(Index rows) const { return std::min(rows, (5 * rows * chosen + 4 * experts - 1) / (4 * experts)); }
 };
 
 /// Refuses sizes that make no model, or none that `tp` ranks can share. Throws UsageError, one sentence that names the
@@ -39,13 +45,17 @@ struct ModelPart {
   Range layers;       ///< which ones
   bool first = true;  ///< takes tokens
   bool last = true;   ///< gives the loss
+  /// It has part number `ep_rank` of `ep` equal parts of each layer's experts.
+  /// @{
+  int ep = 1, ep_rank = 0;
+  /// @}
 };
 
 /// The whole model as one part.
 ModelPart whole_model(const GptConfig& config);
 
 /// The tensors of a part, whole, in the order of the layers, each with the dimension that TP cuts: of two matrices in a
-/// row the first by rows and the second by columns, embedding and output layer by rows, norms not at all.
+/// row the first by rows and the second by columns, embedding and output layer by rows, norms and routers not at all.
 /// Keys and values are not cut where there are fewer of their heads than `tp` ranks. Vectors are one row.
 std::vector<Parameter> part_parameters(const GptConfig& config, const ModelPart& part, int tp = 1);
 

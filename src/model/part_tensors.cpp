@@ -23,29 +23,25 @@ PartTensors part_tensors(const GptConfig& config, const ModelPart& part, int tp,
   }
   PartTensors tensors;
   auto next = matrices.begin();
-  if (part.first) tensors.embedding = std::move(*next++);
+  const auto take = [&next](Matrix& into) { into = std::move(*next++); };
+  if (part.first) take(tensors.embedding);
   for (Index i = part.layers.begin; i < part.layers.end; ++i) {
-    LayerTensors& layer = tensors.layers.emplace_back();
-    for (Matrix* tensor : {&layer.attention_norm, &layer.query, &layer.key, &layer.value, &layer.output,
-                           &layer.mlp_norm, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
-      *tensor = std::move(*next++);
+    tensors.layers.emplace_back().experts.resize(static_cast<std::size_t>(config.experts / part.ep));
+    for_each_tensor_of_layer(tensors.layers.back(), take);
   }
-  if (part.last) tensors.norm = std::move(*next++);
-  if (part.last && !(config.tied && part.first)) tensors.output = std::move(*next++);
+  if (part.last) take(tensors.norm);
+  if (part.last && !(config.tied && part.first)) take(tensors.output);
   return tensors;
 }
 
-PartTensors zeros_like(const PartTensors& tensors) {
-  const auto zeros = [](const Matrix& tensor) { return Matrix(tensor.rows(), tensor.cols()); };
-  PartTensors all{zeros(tensors.embedding), {}, zeros(tensors.norm), zeros(tensors.output)};
-  for (const LayerTensors& of : tensors.layers)
-    all.layers.push_back({zeros(of.attention_norm),
-                          zeros(of.query),
-                          zeros(of.key),
-                          zeros(of.value),
-                          zeros(of.output),
-                          zeros(of.mlp_norm),
-                          {zeros(of.mlp.gate), zeros(of.mlp.up), zeros(of.mlp.down)}});
+PartTensors zeros_like(const PartTensors& tensors, int sources) {
+  PartTensors all = tensors;
+  for (LayerTensors& layer : all.layers) {
+    const std::vector<MlpTensors> experts = layer.experts;
+    for (int more = 1; more < sources; ++more)
+      layer.experts.insert(layer.experts.end(), experts.begin(), experts.end());
+  }
+  for_each_tensor(all, [](Matrix& tensor) { tensor = Matrix(tensor.rows(), tensor.cols()); });
   return all;
 }
 

@@ -30,6 +30,12 @@ class Sharers {
   virtual void leave_forward(Matrix&) const {}
   /// Everyone's rows, below each other in the order of the ranks.
   virtual Matrix all_gather_rows(Matrix mine) const { return mine; }
+
+  /// Over how many ranks the experts of the layer are dealt out: those of an EP group, which have rows of their own.
+  virtual int experts_over() const { return 1; }
+  /// Rows go to the ranks that hold their experts, and, called again, back: the equal parts of `rows` to one rank after
+  /// the other; comes back with what each of them sent, in their order.
+  virtual Matrix exchange_rows(Matrix rows) const { return rows; }
 };
 
 /// The sum of `count` leaves, at least one, as a balanced tree (tree_sum.hpp). leaf(i) computes number i; not all of

@@ -73,7 +73,9 @@ Buckets pack_buckets(const Layout& layout, const std::vector<const Matrix*>& ful
 
 std::vector<NamedMatrix> unpack_buckets(const Layout& layout, const BucketsView& buckets, int tp_rank) {
   std::size_t count = 0;
-  for (const Buffer& buffer : layout.buffers) count += buffer.parameters.size();
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters)
+      count = std::max(count, static_cast<std::size_t>(meta.parameter) + 1);
 
   std::vector<NamedMatrix> slices(count);
   for (const Buffer& buffer : layout.buffers) {

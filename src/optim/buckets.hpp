@@ -46,7 +46,8 @@ Buckets pack_buckets(const Layout& layout, const std::vector<const Matrix*>& ful
 /// The same from one rank's TP slices, in the order of the parameters.
 Buckets pack_slices(const Layout& layout, const std::vector<Matrix>& slices);
 
-/// The opposite: a rank's TP slices, named, with their place in the full matrices.
+/// The opposite: a rank's TP slices, named, with their place in the full matrices. Of parameters that the layout does
+/// not have but that were numbered before others that it has, there is an empty one without a name.
 std::vector<NamedMatrix> unpack_buckets(const Layout& layout, const BucketsView& buckets, int tp_rank);
 
 /// The elements of all of them.

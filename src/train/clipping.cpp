@@ -90,7 +90,7 @@ void scale_shards(Buckets& shards, float factor) {
 }
 
 double clip_shards(const StepContext& context, Communicator& world, float max_norm,
-                   const std::set<std::string>& not_mine, Buckets& shards) {
+                   const std::set<std::string>& not_mine, Buckets& shards, const ExactSum& experts) {
   const Grid& grid = context.layout.grid;
   if (world.size() != grid.size() || world.rank() != context.place.rank)
     throw std::invalid_argument(
@@ -100,18 +100,20 @@ double clip_shards(const StepContext& context, Communicator& world, float max_no
   require_fitting("clip_shards", context, {{"summed gradients", shards, /*whole=*/false}});
 
   context.begin(phases::gradient_norm);
-  const double norm = norm_of_all(world, squares_of_shards(context.layout, context.place, shards, not_mine));
+  ExactSum squares = squares_of_shards(context.layout, context.place, shards, not_mine);
+  squares.add(experts);
+  const double norm = norm_of_all(world, squares);
 
   context.begin(phases::clip);
   scale_shards(shards, clip_factor(norm, max_norm));
   return norm;
 }
 
-void plan_clip_shards(Plan& plan, const Layout& layout, const std::set<std::string>& not_mine) {
-  Index counted = 0;
+void plan_clip_shards(Plan& plan, const Layout& layout, const std::set<std::string>& not_mine, Index experts) {
+  Index counted = experts;
   for (const auto& [b, k] : layout.all_buckets())
     for (const Range& range : counted_ranges(layout, plan.place, b, k, not_mine)) counted += range.size();
-  const Index own = layout.shard_elements(plan.place.dp);
+  const Index own = layout.shard_elements(plan.place.dp) + experts;
   const Index sums = Index{ExactSum::kBytes} * plan.grid.size();
   plan.work(phases::gradient_norm, {1, counted}, 2.0 * static_cast<double>(counted));  // a square and a sum
   plan.take(sums, "sums of squares", ElementType::bytes);

@@ -25,7 +25,8 @@ struct GptTraining {
   Index sequences = 1;         ///< Sequences in a micro-batch.
   PipelineSchedule schedule = PipelineSchedule::gpipe;  ///< The order in which stages work through them.
   Index bucket_capacity = 0;                            ///< See LayoutOptions.
-  std::uint64_t seed = 1;                               ///< The seed of the weights before the first step.
+  int ep = 1;              ///< Over how many DP ranks, consecutive ones, the experts of a layer are dealt out.
+  std::uint64_t seed = 1;  ///< The seed of the weights before the first step.
 
   /// Tokens in a micro-batch.
   Index rows() const { return sequences * config.tokens; }
@@ -34,7 +35,7 @@ struct GptTraining {
 };
 
 /// Refuses what can't be trained on a grid. Throws UsageError, one sentence: as require_sensible, split_layers and
-/// own_micro_batches do.
+/// own_micro_batches do, and for an EP that is not a power of two or does not divide the DP ranks and the experts.
 void require_trainable(const GptTraining& training, const Grid& grid);
 
 /// The groups of a training's parameters, whose optimizers take gradients that are summed over DP ranks, because they
@@ -44,7 +45,22 @@ std::vector<ParameterGroup> training_groups(const GptTraining& training);
 /// All parameters of a training, routed; the number of a parameter is its place in this list.
 std::vector<Parameter> training_parameters(const GptTraining& training, int tp = 1);
 
-/// The layout of a pipeline stage's parameters on a grid.
+/// The part of a model that the rank at `place` holds: its stage, with its experts.
+ModelPart part_at(const GptTraining& training, const Grid& grid, const Place& place);
+
+/// Some of the parameters of a rank, and how they are dealt out over ranks.
+struct Share {
+  Layout layout;   ///< Where they lie, numbered as in part_parameters, on the ranks as this share sees them.
+  Place place;     ///< The rank's own place among these.
+  std::string dp;  ///< The group that is the layout's dp.
+};
+
+/// All parameters of the rank at `place`: first what all DP ranks hold, over dp; then, if there are any, its experts,
+/// over the dp / ep ranks that hold the same ones. In their layout, each EP rank is what a pipeline stage is in others:
+/// a place with parameters of its own.
+std::vector<Share> shares_at(const GptTraining& training, const Grid& grid, const Place& place);
+
+/// The layout of a pipeline stage's parameters on a grid, but for the experts.
 Layout stage_layout(const GptTraining& training, const Grid& grid, int stage);
 
 /// What a rank holds of some whole tensors: its TP slices of the parameters of its stage, in their order, by name. A
@@ -69,6 +85,11 @@ struct TrainingGroups {
   Communicator& pp;              ///< The rank's pipeline.
   Communicator& world;           ///< all ranks: for the norm of all gradients
   Communicator* ends = nullptr;  ///< first and last stage, where the rank is in one of them and the embedding is tied
+  /// With training.ep above 1, the rank's groups "ep N", and "dp / ep N" (Grid::group).
+  /// @{
+  Communicator* ep = nullptr;
+  Communicator* dp_over_ep = nullptr;
+  /// @}
 };
 
 /// What a step tells.
@@ -96,10 +117,10 @@ class GptTrainer {
   StepReport step(const TrainingGroups& groups, const std::vector<MicroBatch>& own, float rate, int threads = 1,
                   const std::function<void(PipelineMove move, bool ends)>& observe = nullptr);
 
-  /// Its layout, its optimizer, and its weights as matrices, in the order of part_parameters.
+  /// Layout and optimizer of all but its experts, and all its weights as matrices, in the order of part_parameters.
   /// @{
-  const Layout& layout() const { return layout_; }
-  Optimizer& optimizer() { return *optimizer_; }
+  const Layout& layout() const { return shares_[0].layout; }
+  Optimizer& optimizer() { return *optimizers_[0]; }
   std::vector<NamedMatrix> weights() const;
   /// @}
 
@@ -107,8 +128,8 @@ class GptTrainer {
   const GptTraining& training_;
   Grid grid_;
   Place place_;
-  Layout layout_;
-  std::unique_ptr<GroupedOptimizer> optimizer_;
+  std::vector<Share> shares_;
+  std::vector<std::unique_ptr<GroupedOptimizer>> optimizers_;  // [share]
 };
 
 /// The reference: the same training on one process, which knows nothing of grids.

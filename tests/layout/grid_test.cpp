@@ -108,12 +108,25 @@ TEST_CASE("grid: a group of several coordinates holds the ranks that are equal i
 }
 
 TEST_CASE("grid: the name of a group that it does not have is refused in a sentence") {
-  for (const std::string name : {"", "dq", "dp ×", "dp × dp", "dp x tp", "dp × tp × pp × dp", "World"}) {
+  for (const std::string name :
+       {"", "ep", "ep 0", "ep 2x", "dp / ep -2", "dq", "dp ×", "dp × dp", "dp x tp", "dp × tp × pp × dp", "World"}) {
     CAPTURE(name);
     CHECK(usage_error([&] { Grid().group(name, 0); }) ==
           "a grid has no groups named \"" + name +
-              "\"; it has dp, tp, pp, products of them such as \"dp × pp\", world, and first and last stage");
+              "\"; it has dp, tp, pp, products of them such as \"dp × pp\", world, first and last stage, \"ep 2\" and "
+              "\"dp / ep 2\"");
   }
+}
+
+TEST_CASE("grid: EP groups are neighbours in dp, and across them are the ranks that hold the same experts") {
+  const Grid grid = Grid().dp(4).tp(2).pp(2);
+  CHECK(lists_of(grid.groups("ep 2")) == Lists{{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}});
+  CHECK(lists_of(grid.groups("dp / ep 2")) ==
+        Lists{{0, 4}, {1, 5}, {2, 6}, {3, 7}, {8, 12}, {9, 13}, {10, 14}, {11, 15}});
+  CHECK(lists_of(grid.groups("ep 4")) == lists_of(grid.groups("dp")));
+  CHECK(lists_of(grid.groups("dp / ep 1")) == lists_of(grid.groups("dp")));
+  CHECK(usage_error([&] { grid.group("ep 3", 0); }) ==
+        "--ep 3 does not divide --dp 4, but EP groups lie within the data-parallel ranks; try --ep 1 or --ep 4");
 }
 
 TEST_CASE("grid: sizes below 1 and grids too large to number are refused in a sentence") {

@@ -89,6 +89,35 @@ std::vector<double> GptInDoubles::feed_forward(const Tensors& tensors, const std
   return times(tensors.at(names + "down_proj.weight"), gate);
 }
 
+// Each row asks its best experts, and some of them are full already.
+GptInDoubles::Rows GptInDoubles::mix(const Tensors& tensors, const std::string& names, const Rows& x) const {
+  const auto experts = static_cast<std::size_t>(config_.experts), chosen = static_cast<std::size_t>(config_.chosen);
+  const double share = static_cast<double>(x.size() * chosen) / static_cast<double>(experts);
+  const auto room = static_cast<std::size_t>(std::ceil(1.25 * share));
+  std::vector<std::size_t> guests(experts, 0);
+  Rows out;
+  for (const std::vector<double>& row : x) {
+    const std::vector<double> scores = times(tensors.at(names + "gate.weight"), row);
+    std::vector<std::size_t> best;
+    while (best.size() < chosen) {
+      std::size_t next = experts;
+      for (std::size_t e = 0; e < experts; ++e)
+        if (std::count(best.begin(), best.end(), e) == 0 && (next == experts || scores[e] > scores[next])) next = e;
+      best.push_back(next);
+    }
+    std::vector<double> of_best, sum(row.size(), 0.0);
+    for (const std::size_t e : best) of_best.push_back(scores[e]);
+    const std::vector<double> shares = softmax(of_best);
+    for (std::size_t i = 0; i < chosen; ++i) {
+      if (guests[best[i]]++ >= room) continue;
+      const auto said = feed_forward(tensors, names + "experts." + std::to_string(best[i]) + ".", row);
+      for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += shares[i] * said[c];
+    }
+    out.push_back(sum);
+  }
+  return out;
+}
+
 double GptInDoubles::loss(const Tensors& tensors) const {
   const auto width = static_cast<std::size_t>(config_.width);
   const auto add = [](Rows& sum, const Rows& more) {
@@ -106,7 +135,9 @@ double GptInDoubles::loss(const Tensors& tensors) const {
     add(x, attend(tensors, layer, normed(tensors.at(layer + "input_layernorm.weight"), x)));
     const Rows middle = normed(tensors.at(layer + "post_attention_layernorm.weight"), x);
     Rows said;
-    for (const std::vector<double>& row : middle) said.push_back(feed_forward(tensors, layer + "mlp.", row));
+    if (config_.experts > 0) said = mix(tensors, layer + "mlp.", middle);
+    if (config_.experts == 0)
+      for (const std::vector<double>& row : middle) said.push_back(feed_forward(tensors, layer + "mlp.", row));
     add(x, said);
   }
   x = normed(tensors.at("model.norm.weight"), x);

@@ -27,6 +27,7 @@ class GptInDoubles {
   Rows attend(const Tensors& tensors, const std::string& layer, const Rows& x) const;
   std::vector<double> feed_forward(const Tensors& tensors, const std::string& names,
                                    const std::vector<double>& x) const;
+  Rows mix(const Tensors& tensors, const std::string& names, const Rows& x) const;
   Rows normed(const std::vector<double>& gain, const Rows& x) const;
 
   GptConfig config_;

@@ -108,6 +108,14 @@ TEST_CASE("model: loss and gradients are those of a plain GPT in double precisio
     c.sequences = 3;
     check_gradients(c);
   }
+  SUBCASE("four experts, some of them full, of which a token chooses one or two") {
+    for (const Index chosen : {1, 2}) {
+      ModelCase c = sized(8, 4, 2, 2, 12);
+      c.config.experts = 4;
+      c.config.chosen = chosen;
+      check_gradients(c);
+    }
+  }
 }
 
 TEST_CASE("model: and so are those of random models") {

@@ -42,8 +42,8 @@ std::string ModelCase::text() const {
   std::ostringstream out;
   out << "seed " << seed << ": vocabulary " << config.vocabulary << ", width " << config.width << ", layers "
       << config.layers << ", heads " << config.heads << ", kv_heads " << config.kv_heads << ", hidden " << config.hidden
-      << ", tokens " << config.tokens << ", tied " << config.tied << ", pieces " << config.pieces << ", sequences "
-      << sequences;
+      << ", tokens " << config.tokens << ", tied " << config.tied << ", experts " << config.experts << ", chosen "
+      << config.chosen << ", pieces " << config.pieces << ", sequences " << sequences;
   return out.str();
 }
 
@@ -63,6 +63,10 @@ ModelCase random_model(std::uint64_t seed, Index most_pieces) {
   g.vocabulary = g.pieces * choose.between(2, 5);
   g.tokens = choose.one_of<Index>({1, 7, 16, 33, 65, 80});
   g.tied = choose.yes(50);
+  if (choose.yes(40)) {
+    g.experts = choose.one_of<Index>({1, 3, 4});
+    g.chosen = choose.between(1, std::min<Index>(2, g.experts));
+  }
   g.epsilon = choose.one_of<float>({1e-5f, 0.1f});
   g.rotary_base = choose.one_of<float>({10000, 100});
   c.sequences = choose.between(1, 3);

@@ -24,7 +24,7 @@ struct ModelCase {
   std::string text() const;
 };
 
-/// A sensible model of up to `most_heads` query heads and `most_pieces` pieces, tied or not,
+/// A sensible model of up to `most_heads` query heads and `most_pieces` pieces, dense or with experts, tied or not,
 /// with more or fewer heads of keys and values than pieces, and sequences of up to 80 tokens.
 ModelCase random_model(std::uint64_t seed, Index most_pieces);
 

@@ -116,6 +116,7 @@ TEST_CASE("sharers: eight of them, and from one head of keys and values to eight
         c.config.tokens = 9;
         c.config.pieces = pieces;
         c.config.tied = tied;
+        c.config.experts = tied ? 4 : 0;
         for (const int tp : {2, 4, 8}) check_shared(c, tp, {}, 1);
       }
 }
@@ -150,6 +151,8 @@ TEST_CASE("sharers: gradients grow, and go on from what they are") {
   for (const bool tied : {false, true}) {
     ModelCase c = random_model(400, 2);
     c.config.tied = tied;
+    c.config.experts = tied ? 3 : 0;
+    c.config.chosen = 2;
     const ModelPart part = whole_model(c.config);
     const PartTensors tensors = part_tensors(c.config, part, 1, c.weights());
     const RotaryAngles angles = rotary_angles(c.config);

@@ -25,6 +25,9 @@ MemoryGroups groups_named(const Grid& grid, const std::string& name) {
 void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapBackend& wrap) {
   std::map<std::string, MemoryGroups> all;  // by name
   for (const char* name : {"dp", "tp", "pp", "world", "first and last stage"}) all[name] = groups_named(grid, name);
+  for (const int ep : {2, 4, 8})
+    for (const std::string& name : {"ep " + std::to_string(ep), "dp / ep " + std::to_string(ep)})
+      if (grid.dp() % ep == 0) all[name] = groups_named(grid, name);
   std::exception_ptr first;
 
   const auto run_one = [&](int rank) {

@@ -9,7 +9,7 @@ ModelCase random_model(std::uint32_t seed) {
   const auto one_of = [&](std::vector<int> choices) { return choices[random() % choices.size()]; };
   ModelCase c;
   c.seed = seed;
-  const int tp = one_of({1, 2, 2, 4}), pp = one_of({1, 2, 3}), dp = one_of({1, 2, 3});
+  const int tp = one_of({1, 2, 2, 4}), pp = one_of({1, 2, 3}), dp = one_of({1, 2, 3, 4});
   c.grid = Grid().dp(dp).tp(tp).pp(pp);
   c.config.pieces = one_of({4, 8});
   c.config.heads = 8;
@@ -20,6 +20,7 @@ ModelCase random_model(std::uint32_t seed) {
   c.config.layers = 3;
   c.config.tokens = one_of({1, 5, 9});
   c.config.tied = random() % 2 == 0;
+  if (random() % 3 == 0) c.config.experts = one_of({4, 8}), c.config.chosen = one_of({1, 2});
   c.micro_batches = dp * one_of({1, 2, 4});
   c.sequences = one_of({1, 2});
   c.schedule = random() % 2 == 0 ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b;

@@ -22,7 +22,8 @@ struct ModelCase {
   std::string text() const {
     return "seed " + std::to_string(seed) + ": " + grid.text() + ", micro-batches " + std::to_string(micro_batches) +
            ", heads " + std::to_string(config.heads) + ":" + std::to_string(config.kv_heads) + ", tied " +
-           std::to_string(config.tied) + ", " + pipeline_schedule_name(schedule);
+           std::to_string(config.tied) + ", experts " + std::to_string(config.experts) + ", " +
+           pipeline_schedule_name(schedule);
   }
   Index rows() const { return sequences * config.tokens; }
   float scale() const { return 1.0f / static_cast<float>(rows() * micro_batches); }
@@ -43,7 +44,7 @@ struct ModelCase {
   }
 };
 
-/// One for each seed: grids of up to 3 × 4 × 3, heads that share keys and values or not.
+/// One for each seed: grids of up to 4 × 4 × 3, heads that share keys and values or not, with and without experts.
 ModelCase random_model(std::uint32_t seed);
 
 /// Is told of all calls, and keeps them.

@@ -131,12 +131,15 @@ bool told_in_order(const ModelCase& c, int stage, const std::vector<PipelineMove
   return true;
 }
 
-// Operations of all matrices that a token goes through in a forward pass of the layers: two per element; and the same
-// of the output layer.
-double weight_flops(const GptConfig& config, const ModelPart& part) {
+// Operations of all matrices that a token of `rows` goes through in a forward pass of the layers: two per element, of
+// experts for each of their slots; and the same of the output layer.
+double weight_flops(const GptConfig& config, const ModelPart& part, Index rows) {
   double sum = 0;
   for (const Parameter& parameter : part_parameters(config, {part.layers, false, false})) {
-    if (parameter.dims == 2) sum += 2 * static_cast<double>(parameter.shape.size());
+    const double seen = parameter.name.find(".experts.") != std::string::npos
+                            ? static_cast<double>(config.capacity(rows)) / static_cast<double>(rows)
+                            : 1.0;
+    if (parameter.dims == 2) sum += 2 * seen * static_cast<double>(parameter.shape.size());
   }
   return sum + (part.last ? 2 * static_cast<double>(config.vocabulary * config.width) : 0);
 }
@@ -153,7 +156,7 @@ TEST_CASE("stage_plan: the operations of each move are those of its matrices and
       const ModelPart part = stage_part(c.config, c.grid.pp(), stage);
       // Of each head's scores, and of what they mix: as many channels as the model has, and half of the square.
       const double scores = 2 * 2 * rows * (tokens + 1) / 2 * static_cast<double>(c.config.width * part.layers.size());
-      const double all = rows * weight_flops(c.config, part) + scores;
+      const double all = rows * weight_flops(c.config, part, c.rows()) + scores;
       double forward = 0, backward = 0;
       int forwards = 0, backwards = 0, tied = 0;
       for (int tp = 0; tp < c.grid.tp(); ++tp) {
@@ -177,11 +180,12 @@ TEST_CASE("stage_plan: the operations of each move are those of its matrices and
       CHECK(backwards == forwards);
       CHECK(tied == (c.config.tied && c.grid.pp() > 1 && (part.first || part.last) ? c.grid.tp() : 0));
       CHECK(backward == doctest::Approx(2 * forward));
-      // What is not shared, every TP rank does: keys and values of fewer heads than ranks.
+      // What is not shared, every TP rank does: keys and values of fewer heads than ranks, and the router.
       const double tp = c.grid.tp(), width = static_cast<double>(c.config.width),
                    layers = static_cast<double>(part.layers.size());
       const double kv_heads = static_cast<double>(c.config.kv_heads), head = static_cast<double>(c.config.head_width());
-      const double again = rows * layers * width * 2 * 2 * std::max(0.0, tp - kv_heads) * head;
+      const double experts = static_cast<double>(c.config.experts);
+      const double again = rows * layers * width * 2 * (2 * std::max(0.0, tp - kv_heads) * head + (tp - 1) * experts);
       CHECK(forward / micro_batches == doctest::Approx(all + again));
     }
   }
@@ -202,6 +206,11 @@ TEST_CASE("activation_elements: by hand, of one layer on one rank and on two") {
   CHECK(activation_elements(config, {{1, 4}, false, false}, 2, 7) == 7 * 3 * (64 + 2 + 16 + 8 + 14 + 66));
   // The end: what came in, what the output layer saw, a root, logits, most and sum, and the loss.
   CHECK(activation_elements(config, {{4, 4}, false, true}, 2, 7) == 7 * (32 + 1 + 12 + 3));
+  // Three experts, of which a token has one: 7 / 3 · 1.25 rows fit, 3. Each has them as they come, as they go, and
+  // three times the inner width; and each row has a share of each.
+  config.experts = 3;
+  config.chosen = 1;
+  CHECK(activation_elements(config, {{0, 1}, true, false}, 1, 7) == 7 * (64 + 2 + 32 + 16 + 28 + 3) + 9 * (32 + 132));
 }
 
 TEST_CASE("stage: a tied embedding on two stages needs the group of both") {

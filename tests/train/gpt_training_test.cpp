@@ -36,6 +36,8 @@ GptTraining training_of(const ModelCase& c) {
   training.bucket_capacity = c.seed % 2 == 0 ? 200 : 0;
   training.muon.newton_schulz.products = c.seed % 2 == 0 ? Products::chain : Products::eigen;
   training.muon.newton_schulz.steps = 3;
+  while (c.config.experts > 0 && c.grid.dp() % (2 * training.ep) == 0 && (training.ep == 1 || c.seed % 2 == 0))
+    training.ep *= 2;
   return training;
 }
 
@@ -56,13 +58,18 @@ struct AfterStep {
   std::string unplanned;
 };
 
-std::vector<std::vector<AfterStep>> train_on_ranks(const ModelCase& c, const GptTraining& training) {
+std::vector<std::vector<AfterStep>> train_on_ranks(const ModelCase& c, const GptTraining& training,
+                                                   const std::string& ep_group = "ep ") {
   std::vector<std::vector<AfterStep>> all(static_cast<std::size_t>(c.grid.size()));
   run_ranks(c.grid, [&](TestRank& rank) {
     GptTrainer trainer(training, c.grid, rank.place);
     CallList list;
     for (const auto& group : rank.groups) group.second->observe(list);
     TrainingGroups groups{rank.dp, rank.tp, rank.group("pp"), rank.world};
+    if (training.ep > 1) {
+      groups.ep = &rank.group(ep_group + std::to_string(training.ep));
+      groups.dp_over_ep = &rank.group("dp / ep " + std::to_string(training.ep));
+    }
     if (rank.groups.count("first and last stage") > 0) groups.ends = &rank.group("first and last stage");
     for (int step = 0; step < kSteps; ++step) {
       list.calls.clear();
@@ -83,7 +90,7 @@ std::string first_difference(const ModelCase& c, const GptTraining& training, co
                              const StepReport& report, const std::vector<NamedMatrix>& whole) {
   if (!rank.unplanned.empty()) return rank.unplanned;
   if (std::memcmp(&rank.report.norm, &report.norm, sizeof(double)) != 0) return "norm";
-  const ModelPart part = stage_part(training.config, c.grid.pp(), place.pp);
+  const ModelPart part = part_at(training, c.grid, place);
   if (part.last && std::memcmp(&rank.report.loss, &report.loss, sizeof(float)) != 0) return "loss";
   const std::vector<Parameter> parameters = part_parameters(training.config, part, c.grid.tp());
   if (parameters.size() != rank.weights.size()) return "not as many weights as tensors";
@@ -113,6 +120,7 @@ TEST_CASE(
     for (int step = 0; step < kSteps; ++step) {
       const StepReport report = serial.step(batch_of(c, step, {0, c.micro_batches}), rate_of(step));
       seen.insert(report.norm > training.max_norm ? "clipped" : "not clipped");
+      seen.insert("ep " + std::to_string(training.ep));
       for (std::size_t order = 0; order < kOrders; ++order)
         for (int rank = 0; rank < c.grid.size(); ++rank) {
           const AfterStep& after = ranks[order][static_cast<std::size_t>(rank)][static_cast<std::size_t>(step)];
@@ -121,7 +129,61 @@ TEST_CASE(
         }
     }
   }
-  CHECK(seen.size() == 2);
+  CHECK(seen.size() == 5);  // ep 1, 2 and 4
+}
+
+// The first difference after any step on any rank; else empty.
+std::string difference_from_serial(const ModelCase& c, const GptTraining& training, const std::string& ep_group) {
+  const auto ranks = train_on_ranks(c, training, ep_group);
+  SerialGptTrainer serial(training);
+  for (int step = 0; step < kSteps; ++step) {
+    const StepReport report = serial.step(batch_of(c, step, {0, c.micro_batches}), rate_of(step));
+    for (int rank = 0; rank < c.grid.size(); ++rank) {
+      const AfterStep& after = ranks[static_cast<std::size_t>(rank)][static_cast<std::size_t>(step)];
+      const std::string found = first_difference(c, training, c.grid.place(rank), after, report, serial.weights());
+      if (!found.empty()) return found;
+    }
+  }
+  return "";
+}
+
+TEST_CASE("training: experts on one, two and four DP ranks: one result, and not where two groups are mixed up") {
+  ModelCase c;
+  c.grid = Grid().dp(4);
+  c.micro_batches = 8;
+  c.seed = 3;
+  c.config.width = 16;
+  c.config.tokens = 9;
+  c.config.experts = 4;
+  for (const bool adamw_alone : {false, true})
+    for (const int ep : {1, 2, 4}) {
+      GptTraining training = training_of(c);
+      training.ep = ep;
+      training.adamw_alone = adamw_alone;
+      CAPTURE(ep);
+      CHECK(difference_from_serial(c, training, "ep ") == "");
+      if (ep == 2) CHECK(difference_from_serial(c, training, "dp / ep ") != "");
+    }
+}
+
+TEST_CASE("training: experts that can't be dealt out are refused in a sentence") {
+  GptTraining training;
+  const auto sentence = [](int ep, int experts) {
+    return "--ep " + std::to_string(ep) + " can't deal out " + std::to_string(experts) +
+           " experts to some of 4 data-parallel ranks; it takes a power of two that divides both numbers, for example "
+           "--experts 4 --dp 4 --ep 2";
+  };
+  training.ep = 2;
+  CHECK(usage_error([&] { require_trainable(training, Grid().dp(4)); }) == sentence(2, 0));
+  training.config.experts = 6;
+  require_trainable(training, Grid().dp(4));
+  for (const int ep : {-1, 0, 3, 4, 8}) {
+    training.ep = ep;
+    CHECK(usage_error([&] { require_trainable(training, Grid().dp(4)); }) == sentence(ep, 6));
+  }
+  training.config.experts = 1;
+  CHECK(usage_error([&] { require_trainable(training, Grid().dp(4)); }) ==
+        "a router can't choose 2 of 1 experts; a model has no experts or at least 2");
 }
 
 TEST_CASE("training: what can't be trained on a grid is refused in a sentence") {

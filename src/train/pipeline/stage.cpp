@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +14,29 @@
 #include "src/train/pipeline/tp_sharers.hpp"
 
 namespace muonwalk {
+namespace {
+
+// The gradients of a stage, where those of its experts come once for each source of rows: all of them for the first
+// source, then for the next.
+std::vector<Matrix> sum_over_sources(const PartTensors& tensors, Index sources, std::vector<Matrix> gradients) {
+  std::vector<Matrix> all;
+  auto next = gradients.begin();
+  const auto keep = [&](std::ptrdiff_t count) {
+    all.insert(all.end(), std::move_iterator(next), std::move_iterator(next + count)), next += count;
+  };
+  keep(tensors.embedding.empty() ? 0 : 1);
+  for (const LayerTensors& layer : tensors.layers) {
+    keep(7);  // two norms, four of the attention, the router
+    const auto own = 3 * static_cast<Index>(layer.experts.size());
+    for (Index i = 0; i < own; ++i)
+      all.push_back(sum_of_leaves(sources, [&](Index source) { return std::move(next[source * own + i]); }));
+    next += sources * own;
+  }
+  keep(gradients.end() - next);
+  return all;
+}
+
+}  // namespace
 
 ModelPart stage_part(const GptConfig& config, int stages, int stage) {
   return {split_layers(static_cast<int>(config.layers), stages, stage), stage == 0, stage == stages - 1};
@@ -33,7 +57,7 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
                          const std::vector<MicroBatch>& micro_batches, float scale) {
   const int stages = c.grid.pp(), stage = c.place.pp;
   const ModelPart part = stage_part(c.config, stages, stage);
-  const TpSharers sharers(c.tp, c.threads);
+  const TpSharers sharers(c.tp, c.threads, c.ep);
   const RotaryAngles angles = rotary_angles(c.config);
   const PartWorker worker = {c.config, part, sharers, angles};
   const bool tied = c.config.tied && stages > 1;
@@ -68,7 +92,7 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
     } else {
       Matrix d;
       if (!part.last) d = received(c.pp, rows, c.config.width, stage + 1);
-      PartTensors leaf = zeros_like(tensors);
+      PartTensors leaf = zeros_like(tensors, sharers.experts_over());
       // The share of the output layer comes first in the sum, as on a process that has both.
       if (tied && part.first) leaf.embedding = received(*c.ends, leaf.embedding.rows(), c.config.width, 1);
       begin();
@@ -88,6 +112,7 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
   to_previous.wait();
 
   StageGradients all{gradients.take(), tree_sum(losses.data(), static_cast<Index>(losses.size()))};
+  if (c.ep != nullptr) all.gradients = sum_over_sources(tensors, c.ep->size(), std::move(all.gradients));
   // The first stage has the whole gradient of a tied embedding, and the last one needs it too.
   if (to_other_end) to_other_end->wait();
   if (tied && part.first) c.ends->send(all.gradients.front().data(), all.gradients.front().size(), 1);

@@ -32,6 +32,7 @@ struct StageContext {
   std::function<void(PipelineMove move)> begins =
       nullptr;  ///< Is told of each move as its work begins, when what it needs has come; may be empty.
   std::function<void(PipelineMove move)> ended = nullptr;  ///< Is told of each move as it ends; may be empty.
+  Communicator* ep = nullptr;  ///< The DP ranks that experts are dealt out to, at least two; null: this rank has all.
 };
 
 /// What a step's forward and backward passes give on one rank.
@@ -63,9 +64,9 @@ constexpr Phase tied_embedding = "tied embedding";
 }  // namespace phases
 
 /// What run_stage does on the rank at `place`, as a list: the calls of every move, and its products' FLOPs. Each
-/// micro-batch has `rows` tokens.
+/// micro-batch has `rows` tokens. Experts are dealt out to `ep` ranks.
 Plan stage_plan(const GptConfig& config, const Grid& grid, const Place& place, PipelineSchedule schedule,
-                int micro_batches, Index rows);
+                int micro_batches, Index rows, int ep = 1);
 
 /// The elements that a stage keeps of a micro-batch of `rows` tokens from its forward to its backward pass: its
 /// activations, on one of `tp` ranks.

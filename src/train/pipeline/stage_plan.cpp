@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 
 #include "src/train/pipeline/stage.hpp"
 
@@ -8,12 +9,13 @@ namespace {
 // What the moves of a stage call and compute, in the order in which part_forward and part_backward do.
 class StagePlanner {
  public:
-  StagePlanner(const GptConfig& config, const Grid& grid, const Place& place, Index rows)
+  StagePlanner(const GptConfig& config, const Grid& grid, const Place& place, Index rows, int ep)
       : config_(config),
         part_(stage_part(config, grid.pp(), place.pp)),
         cut_(head_cut(config, grid.tp(), place.tp)),
         rows_(rows),
         tp_(grid.tp()),
+        ep_(ep),
         stage_(place.pp),
         tied_(config.tied && grid.pp() > 1),
         plan_{grid, place, {}} {}
@@ -24,7 +26,7 @@ class StagePlanner {
     if (part_.first) all_reduce(rows_ * config_.width);  // the rows of the embedding
     for (Index layer = 0; layer < part_.layers.size(); ++layer) {
       all_reduce(rows_ * config_.width);  // leave the attention
-      all_reduce(rows_ * config_.width);  // leave the feed-forward half
+      feed_forward();                     // leave the feed-forward half
     }
     if (part_.last) all_gather(3 * own_pieces() * rows_);
     if (!part_.last) send("pp", to_next_, rows_ * config_.width, stage_ + 1);
@@ -37,7 +39,7 @@ class StagePlanner {
       plan_.operations.push_back(Call{kEnds, CollectiveKind::recv, ElementType::float32, 0, embedding_elements(), 1});
     if (part_.last) all_reduce(rows_ * config_.width);  // enter the output layer
     for (Index layer = 0; layer < part_.layers.size(); ++layer) {
-      all_reduce(rows_ * config_.width);  // enter the feed-forward half
+      feed_forward();  // enter the feed-forward half
       if (cut_.replicated) {
         all_gather(cut_.width * config_.width);  // the key's gradient
         all_gather(cut_.width * config_.width);  // the value's
@@ -72,14 +74,30 @@ class StagePlanner {
   double flops() const {
     const auto rows = static_cast<double>(rows_), width = static_cast<double>(config_.width);
     const double kv = static_cast<double>(cut_.kv_heads * cut_.width), q = static_cast<double>(cut_.heads * cut_.width);
+    const double experts = static_cast<double>(config_.experts);
+    const double in_mlp = config_.experts == 0 ? rows : experts * static_cast<double>(config_.capacity(rows_));
     const double hidden = static_cast<double>(config_.hidden / tp_);
     // A token sees (tokens + 1) / 2 on average, of each head; once for the scores and once for the values.
     const double seen = (static_cast<double>(config_.tokens) + 1) / 2;
-    const double layer = 2 * rows * width * (2 * q + 2 * kv + 3 * hidden) + 4 * rows * seen * q;
+    const double layer =
+        2 * rows * width * (2 * q + 2 * kv + experts) + 6 * in_mlp * width * hidden + 4 * rows * seen * q;
     const double output = part_.last ? 2 * rows * width * static_cast<double>(config_.vocabulary / tp_) : 0;
     return static_cast<double>(part_.layers.size()) * layer + output;
   }
 
+  // Experts see the slots of all sources in turn, between two exchanges.
+  void feed_forward() {
+    if (config_.experts == 0) return all_reduce(rows_ * config_.width);
+    const Index slots = config_.capacity(rows_) * config_.width;
+    exchange(slots * config_.experts);
+    for (Index expert = 0; expert < config_.experts; ++expert) all_reduce(slots);
+    exchange(slots * config_.experts);
+  }
+  void exchange(Index count) {
+    const Index others = count / ep_ * (ep_ - 1);
+    if (ep_ > 1)
+      plan_.call("ep " + std::to_string(ep_), CollectiveKind::all_to_all, ElementType::float32, others, others);
+  }
   void all_reduce(Index count) { plan_.call("tp", CollectiveKind::all_reduce, ElementType::float32, count, count); }
   void all_gather(Index mine) { plan_.call("tp", CollectiveKind::all_gather, ElementType::float32, mine, mine * tp_); }
   void message(CollectiveKind kind, int peer) {
@@ -100,7 +118,7 @@ class StagePlanner {
   ModelPart part_;
   HeadCut cut_;
   Index rows_;
-  int tp_, stage_;
+  int tp_, ep_, stage_;
   bool tied_;
   bool to_next_ = false, to_previous_ = false, to_other_end_ = false;
   Plan plan_;
@@ -109,8 +127,8 @@ class StagePlanner {
 }  // namespace
 
 Plan stage_plan(const GptConfig& config, const Grid& grid, const Place& place, PipelineSchedule schedule,
-                int micro_batches, Index rows) {
-  StagePlanner planner(config, grid, place, rows);
+                int micro_batches, Index rows, int ep) {
+  StagePlanner planner(config, grid, place, rows, ep);
   for (const PipelineMove move : pipeline_moves(schedule, grid.pp(), place.pp, micro_batches)) {
     if (move.kind == PipelineMove::Kind::forward)
       planner.forward();
@@ -122,13 +140,16 @@ Plan stage_plan(const GptConfig& config, const Grid& grid, const Place& place, P
 
 Index activation_elements(const GptConfig& config, const ModelPart& part, int tp, Index rows) {
   const HeadCut cut = head_cut(config, tp, 0);
-  const Index hidden = config.hidden / tp;
+  const Index hidden = 3 * config.hidden / tp;
+  // With experts their inputs and outputs, and how a row is shared, besides; all of them for each slot.
+  const Index slots = config.experts * (config.experts == 0 ? 0 : config.capacity(rows));
+  const Index mlps = config.experts == 0 ? rows * hidden : slots * (hidden + 2 * config.width) + rows * config.experts;
   // x, normed, middle, middle_normed; two roots; query, mixed, key, value; probabilities; gate, up, hidden.
-  const Index layer = 4 * config.width + 2 + 2 * cut.heads * cut.width + 2 * cut.kv_heads * cut.width +
-                      cut.heads * config.tokens + 3 * hidden;
+  const Index layer =
+      4 * config.width + 2 + 2 * cut.heads * cut.width + 2 * cut.kv_heads * cut.width + cut.heads * config.tokens;
   // x, normed; a root; logits; most and sum; losses.
   const Index end = part.last ? 2 * config.width + 1 + config.vocabulary / tp + 2 + 1 : 0;
-  return rows * (part.layers.size() * layer + end);
+  return part.layers.size() * (rows * layer + mlps) + rows * end;
 }
 
 }  // namespace muonwalk
