@@ -12,21 +12,19 @@ std::vector<Layout> all_stages(const GptTraining& training, const Grid& grid) {
   return stages;
 }
 
-GroupedOptimizer optimizer_of(const GptTraining& training, const Grid& grid, int stage) {
-  const ModelPart part = stage_part(training.config, grid.pp(), stage);
-  const std::vector<ParameterGroup> groups = training_groups(training);
-  return {groups, route(part_parameters(training.config, part, grid.tp()), groups)};
+GroupedOptimizer optimizer_of(const GptTraining& training) {
+  return {training_groups(training), training_parameters(training)};
 }
 
 SavedState state_for(const GptTraining& training, const Grid& grid, const Place& place, const Checkpoint& checkpoint) {
-  GroupedOptimizer optimizer = optimizer_of(training, grid, place.pp);
+  GroupedOptimizer optimizer = optimizer_of(training);
   return state_of(checkpoint, training_parameters(training, grid.tp()), stage_layout(training, grid, place.pp), place,
                   optimizer);
 }
 
 // A state of the right sizes, all zeros.
 SavedState empty_state(const GptTraining& training, const Grid& grid, const Place& place) {
-  GroupedOptimizer optimizer = optimizer_of(training, grid, place.pp);
+  GroupedOptimizer optimizer = optimizer_of(training);
   const Layout layout = stage_layout(training, grid, place.pp);
   optimizer.start(layout, place, zero_buckets(layout));
   return optimizer.save();
@@ -60,7 +58,7 @@ Plan gather_training_plan(const GptTraining& training, const Grid& grid, const P
   const std::vector<Layout> stages = all_stages(training, grid);
   std::vector<StateForm> forms;
   for (int stage = 0; stage < grid.pp(); ++stage) {
-    GroupedOptimizer optimizer = optimizer_of(training, grid, stage);
+    GroupedOptimizer optimizer = optimizer_of(training);
     forms.push_back(
         StateForm::at(stages[static_cast<std::size_t>(stage)], grid.place(grid.rank(0, 0, stage)), optimizer));
   }

@@ -165,6 +165,47 @@ void begin(Rank& rank, Local& local) {
   resume(rank, local, training);
 }
 
+// ### Experts
+//
+// With `--experts 4` each layer has four feed-forward halves in place of one, and a *router*, a matrix with a row for
+// each expert, that sends every token to the two with the largest scores (a *mixture of experts*). An expert computes
+// as before, for fewer tokens. All experts together are large, so they are dealt out: with `--ep 2` (*expert
+// parallelism*) two neighbouring DP ranks, an EP group, hold half of them each. Now a token may have its expert on
+// another rank. So an all-to-all takes the tokens to their experts, and another one takes back what these say;
+// backward, the gradients go the same ways.
+//
+//     dp rank        0     1     2     3
+//     experts       0–1   2–3   0–1   2–3      --dp 4 --ep 2
+//     EP group      [ tokens ]  [ tokens ]     0 and 1, 2 and 3
+//     same experts   0 and 2, 1 and 3          their gradients are summed, their state is sharded (ZeRO-1)
+//
+// How many tokens an expert gets is the router's choice, and nobody knows it before. So that a message has one size, an
+// expert has a *capacity* for each micro-batch, 1.25 times its equal share: a token that finds it full goes without,
+// and room that is left over is sent as zeros. (Large runs add a loss by which experts get equally many tokens; here
+// there is none.)
+//
+// Why are the bits the same with any `--ep`? An expert multiplies the tokens of each micro-batch by themselves,
+// wherever they come from, so that its gradient has the same leaves as before: one for each micro-batch. The leaves
+// that come from one EP group are neighbours, so they make a subtree of their own, and the rest is summed over the
+// ranks that hold the same experts.
+//
+// The checkpoints of this lesson hold no experts, so a run with experts is not interrupted.
+//
+// A planted bug, `--bug mixed_up_groups`, takes the one group for the other. Both have two ranks here, so all messages
+// fit, and tokens of experts 2 and 3 are answered by experts 0 and 1.
+std::string ep_group() { return fmt::format("ep {}", request.ep); }
+std::string dp_over_ep_group() { return fmt::format("dp / ep {}", request.ep); }
+void join_expert_groups(Rank& rank, TrainingGroups& groups) {
+  groups.ep = &rank.group(rank.bug("mixed_up_groups") ? dp_over_ep_group() : ep_group());
+  groups.dp_over_ep = &rank.group(dp_over_ep_group());
+}
+void add_expert_groups(Lesson<Local>& lesson) {  // to those that the run has
+  if (request.ep == 1) return;
+  for (const std::string& name : {ep_group(), dp_over_ep_group()}) lesson.set_up().groups.push_back({name, {}});
+}
+
+// ### A step
+//
 // A step of training: forward and backward for my micro-batches, the sum of gradients, clipping, and the step of the
 // optimizer (\ref GptTrainer). The lesson before this one takes them one by one.
 //
@@ -177,7 +218,8 @@ void begin(Rank& rank, Local& local) {
 void take_step(Rank& rank, Local& local, int number) {
   const GptTraining& training = training_behind(*run, run->ways[local.way], local.step);
   const Range own = own_micro_batches(training.micro_batches, rank.grid.dp(), rank.place.dp);
-  const TrainingGroups groups{rank.dp(), rank.tp(), rank.pp(), rank.group("world")};
+  TrainingGroups groups{rank.dp(), rank.tp(), rank.pp(), rank.group("world")};
+  if (training.ep > 1) join_expert_groups(rank, groups);
   const auto observe = [&rank](PipelineMove move, bool ends) {  // for the times on standard error
     const bool forward = move.kind == PipelineMove::Kind::forward;
     rank.phase(ends ? "wait, sum, clip, optimizer step" : forward ? "forward" : "backward");
@@ -292,16 +334,17 @@ Ledger checkpoints_ledger(const ComparedTraining& way, const RankInfo& rank) {
   for (int step = way.done + 1; step <= run->steps; ++step) {
     const GptTraining& training = training_behind(*run, way, step - 1);
     if (run->saves(step)) gather(training);
-    if (step == run->pause) gather(training), deal(way.rearranged);
+    if (step == run->pause && run->interrupted()) gather(training), deal(way.rearranged);
   }
-  gather(way.rearranged), deal(way.rearranged);  // for the step much later
+  if (run->interrupted()) gather(way.rearranged), deal(way.rearranged);  // for the step much later
   return all;
 }
 Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   for (const ComparedTraining& way : run->ways) {
     const int before = std::max(0, run->pause - way.done);  // steps before the pause
-    const int after = run->steps - way.done - before + 1;   // and after it, with the one much later
+    const int later = run->interrupted() ? 1 : 0;           // the one much later
+    const int after = run->steps - way.done - before + later;
     const auto of = [&](const GptTraining& training) { return training_plan(training, rank.grid, rank.place); };
     prediction.ledger.add(ledger_of(of(way.training)), before);   // in the buckets from before
     prediction.ledger.add(ledger_of(of(way.rearranged)), after);  // and in the others
@@ -322,6 +365,15 @@ void prepare(const RankInfo& rank) {
   }
 }
 
+// A planted bug that would change nothing is refused.
+void require_bug_shows(const std::string& bug) {
+  if (bug == "mixed_up_groups" && request.ep == 1)
+    throw UsageError("--bug mixed_up_groups needs experts on several ranks; add --experts 4 --dp 4 --tp 1 --ep 2.");
+  if (!bug.empty() && bug != "mixed_up_groups" && request.experts > 0)
+    throw UsageError(
+        fmt::format("--bug {} spoils a checkpoint, and a run with experts takes none; leave out --experts.", bug));
+}
+
 // One way, from its beginning to its end: begin, then step after step, and between two of them the interruption. The
 // ranks do this, and the parent takes the same steps by itself while they work. What is compared after
 // each step is the loss and the norm of all gradients, and, wherever the reference validates, all weights.
@@ -338,7 +390,8 @@ void train(Lesson<Local>& lesson, int way) {
                          [=](const RankInfo& rank) { return expected_weights(rank, way, step); });
     if (run->saves(step) || lesson.stops())
       lesson.quiet_step(fmt::format("{}: save, step {}", name, step), save_to_file);
-    if (step == run->pause && !lesson.stops()) lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
+    if (step == run->pause && run->interrupted() && !lesson.stops())
+      lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
   }
   if (lesson.stops()) return;
   lesson.sum_up_checks(fmt::format("{}, steps {}–{}", name, run->ways[way].done + 1, run->steps));
@@ -347,6 +400,7 @@ void train(Lesson<Local>& lesson, int way) {
     lesson.in_parent([&] { print_error_line(pace_text(*run, run->ways[way], took.count())); });
 
   // Then the step that pretends to come much later.
+  if (!run->interrupted()) return;
   lesson.quiet_step(fmt::format("{}: a step much later", name), step_much_later);
   lesson.check(fmt::format("{}, much later", name), held_weights, [=](const RankInfo& rank) {
     return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_later(kPutAhead));
@@ -448,6 +502,7 @@ int train_on_grids(const LessonInfo& info, const Options& options) {
     there.verbose = 0;  // checks alone are printed
     Lesson<Local> lesson(info, there);
     lesson.require(prepare);  // before any rank is started
+    add_expert_groups(lesson);
     train_all(lesson);
     lesson.cost(predict);
     lesson.in_parent([&] { all_equal = lesson.all_equal() && all_equal; });
@@ -484,15 +539,20 @@ int main(int argc, char** argv) {
   info.question = "does Muon learn faster than AdamW, and what does a run lose when it is interrupted?";
   info.groups = {{"world", {}}};    // all ranks: for norms and checkpoints
   info.products = Products::chain;  // the same digits on all processors
-  // Four ways to lose something at an interruption.
-  info.bugs = {{"zero_second_moments", "a checkpoint has zeros for the second moments"},
-               {"dropped_moments", "in another layout, momentum and moments begin at zero again"},
-               {"bf16_steps", "the count of steps is kept in bf16, and stops at 256"},
-               {"some_ranks_keys", "one rank saves less of its state than the others"}};
-  info.also_try = {"--text FILE --steps 500", "--grids 1x1x1,8x1x1", "--leads --inside", "--seeds 3", "--sweep"};
+  // Four ways to lose something at an interruption, and one to lose the way to an expert.
+  info.bugs = {
+      {"zero_second_moments", "a checkpoint has zeros for the second moments"},
+      {"dropped_moments", "in another layout, momentum and moments begin at zero again"},
+      {"bf16_steps", "the count of steps is kept in bf16, and stops at 256"},
+      {"some_ranks_keys", "one rank saves less of its state than the others"},
+      {"mixed_up_groups", "tokens go to ranks that hold the same experts  (with --experts 4 --dp 4 --tp 1 --ep 2)"}};
+  info.also_try = {"--text FILE --steps 500",         "--grids 1x1x1,8x1x1", "--leads --inside", "--seeds 3", "--sweep",
+                   "--experts 4 --dp 4 --tp 1 --ep 2"};
   info.options = request.options();  // besides those of every lesson
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
+  lesson.require([&](const RankInfo&) { require_bug_shows(lesson.options().bug); });
   lesson.require(prepare);
+  add_expert_groups(lesson);
   do_instead(lesson, info);
   if (!request.save.empty()) lesson.stop_when_asked();
 

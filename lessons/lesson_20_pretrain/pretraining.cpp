@@ -43,6 +43,8 @@ ComparedTraining way_of(const PretrainingRequest& request, const RankInfo& rank,
   way.word = alone ? "adamw" : "muon";
   GptTraining& training = way.training;
   training.config = model_of(request.small);
+  training.config.experts = request.experts;
+  training.ep = request.ep;
   training.muon = muon_settings(rank.precision, rank.threads, rank.products);
   training.muon.momentum = 0.95;
   training.muon.lr = request.lr;
@@ -88,6 +90,8 @@ void require_together(const PretrainingRequest& request) {
   if (!request.grids.empty())
     refuse_with("--grids", "trains on one grid after the other from the first weights, and writes no file",
                 {save, resume});
+  if (request.experts != 0)
+    refuse_with("--experts", "trains without an interruption, because checkpoints hold no experts", {save, resume});
 }
 
 int steps_of(const PretrainingRequest& request) {
@@ -107,6 +111,8 @@ std::vector<LessonOption> PretrainingRequest::options() {
           {"--steps", "of each optimizer", &steps},
           {"--small", "a smaller model, and a handful of steps", &small},
           {"--micro-batches", "in a batch, over all DP ranks", &micro_batches},
+          {"--experts", "feed-forward halves in a layer, of which a router chooses two per token", &experts},
+          {"--ep", "over how many data-parallel ranks the experts are dealt out", &ep},
           {"--schedule", "of the pipeline: gpipe or 1f1b", &schedule},
           {"--lr", "Muon's learning rate, at its highest", &lr},
           {"--outer-lr", "AdamW's beside Muon: of embedding, output and vectors", &outer_lr},
@@ -251,7 +257,7 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
       {},
       steps,
       std::max(1, steps / 24),
-      steps / 2,
+      request.experts == 0 ? steps / 2 : steps,
       {},
       request.save,
       request.save_every,
@@ -328,6 +334,9 @@ std::string pretraining_text(const Pretraining& run, const RankInfo& rank) {
       count += buffer.buckets.size();
     return count_text(std::int64_t(count), "bucket");
   };
+  if (!run.interrupted())
+    return text + fmt::format("experts {} in each layer, 2 for a token; {} on each rank", model.experts,
+                              model.experts / training.ep);
   return text + fmt::format("pause   after step {}, at a checkpoint; rank {} has {} before, {} after", run.pause,
                             rank.place.rank, buckets(training), buckets(run.ways[0].rearranged));
 }

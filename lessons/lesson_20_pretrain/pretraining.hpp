@@ -25,6 +25,8 @@ struct PretrainingRequest {
   int steps = kUsualSteps;         ///< --steps: of each optimizer
   bool small = false;              ///< --small: a smaller model, and a handful of steps
   int micro_batches = 8;           ///< --micro-batches: in a batch, over all DP ranks
+  int experts = 0;                 ///< --experts: in a layer, of which a router chooses two per token; 0: none
+  int ep = 1;                      ///< --ep: how many DP ranks share the experts
   float lr = 0.02f;                ///< --lr: of Muon, at its highest
   float outer_lr = 0.04f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
   float adamw_lr = 0.007f;         ///< --adamw-lr: of AdamW alone
@@ -59,7 +61,7 @@ struct Pretraining {
   WarmupCosine rates;                  ///< Learning rates are multiplied by this.
   int steps = 0;                       ///< Steps of each way.
   int every = 0;                       ///< steps from one validation to the next; the last step has one in any case
-  int pause = 0;                       ///< the run is interrupted behind this step
+  int pause = 0;                       ///< the run is interrupted behind this step; behind the last one: never
   std::vector<ComparedTraining> ways;  ///< one or both, AdamW first
   std::string save;                    ///< a folder for checkpoints, with one in it for each way; empty: none
   int save_every = 0;                  ///< steps from one to the next; the last step has one in any case
@@ -71,6 +73,8 @@ struct Pretraining {
   std::vector<MicroBatch> batch(const GptTraining& training, int step, Range numbers) const;
   /// Whether there is a validation behind a step.
   bool validates(int step) const { return step == steps || step % every == 0; }
+  /// Whether it is interrupted: a run with experts is not.
+  bool interrupted() const { return pause < steps; }
   /// Whether a checkpoint becomes a file behind a step.
   bool saves(int step) const { return !save.empty() && (step == steps || (save_every > 0 && step % save_every == 0)); }
   /// Where --save puts a way's checkpoints.

@@ -251,9 +251,11 @@ def check_bugs(lesson):
             "and writes this file when it is run with BLESS=1 in the environment.\n")
     for line in bugs:
         bug, _, why = line.partition("  ")
+        why, _, needed = why.partition("  (with ")
+        options = ["--bug", bug, *needed.rstrip(")").split()]
         expect(why, f'--list-bugs: "{line}" does not say what goes wrong')
-        run = lesson.run("--bug", bug)
-        kept += f"\nbug {bug}: {why.strip()}\n$ {' '.join([lesson.name, *lesson.arguments])} --bug {bug}\n"
+        run = lesson.run(*options)
+        kept += f"\nbug {bug}: {why.strip()}\n$ {' '.join([lesson.name, *lesson.arguments, *options])}\n"
         # A rank that makes other calls than the rest is caught by whoever waits for it, before there is anything to check. Who that is
         # may be another rank in each run.
         if run.code == 3:
@@ -264,8 +266,8 @@ def check_bugs(lesson):
             expect("first difference" in run.out or "✘" in run.out, f"{run.what}the output does not show a difference:\n{run.out}")
             expect(run.out.endswith(f"{lesson.name}: FAILED\n"), f"{run.what}the last line does not say FAILED")
             expect_readable(run.what, run.out)
-            kept += bug_excerpt(without.out, run.out)
-        fibers = lesson.run("--bug", bug, "--world", "fibers")
+            kept += bug_excerpt(lesson.run(*options[2:]).out if needed else without.out, run.out)
+        fibers = lesson.run(*options, "--world", "fibers")
         if fibers.code != 2 and expect(fibers.code == run.code, f"{fibers.what}ended with {fibers.code}, and with {run.code} among processes"):
             expect_same(fibers.what, "processes", without_world(run.out), "fibers", without_world(fibers.out))
     expect_kept(lesson.expected.with_suffix(".bugs.expected"), kept, same_on_any_processor)

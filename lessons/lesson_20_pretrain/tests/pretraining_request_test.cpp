@@ -136,6 +136,16 @@ TEST_CASE("a run that can't be is refused in a sentence, at both ends of what ca
           "--save-every " + std::to_string(every) + " needs --save FOLDER, and a number of steps.");
   CHECK(with([](PretrainingRequest& r) { r.save = "x", r.save_every = -1; }) ==
         "--save-every -1 needs --save FOLDER, and a number of steps.");
+  for (const char* option : {"--save", "--resume"})
+    CHECK(with([=](PretrainingRequest& r) {
+            r.experts = 4;
+            (option == std::string("--save") ? r.save : r.resume) = "x";
+          }) ==
+          std::string("--experts trains without an interruption, because checkpoints hold no experts, so it does not "
+                      "go with ") +
+              option + "; leave one of them out.");
+  CHECK(with([](PretrainingRequest& r) { r.ep = 2; }).find("--ep 2 can't deal out 0 experts") == 0);
+  CHECK(with([](PretrainingRequest& r) { r.experts = -4; }).find("a router can't choose 2 of -4 experts") == 0);
   const std::string one_process =
       "--sweep trains with one rate after the other on one process, and writes no file, so it does not go with ";
   const std::string grids =
