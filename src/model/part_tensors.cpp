@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -41,7 +42,7 @@ PartTensors zeros_like(const PartTensors& tensors, int sources) {
     for (int more = 1; more < sources; ++more)
       layer.experts.insert(layer.experts.end(), experts.begin(), experts.end());
   }
-  for_each_tensor(all, [](Matrix& tensor) { tensor = Matrix(tensor.rows(), tensor.cols()); });
+  for_each_tensor(all, [](Matrix& tensor) { std::fill(tensor.flat().begin(), tensor.flat().end(), 0.0f); });
   return all;
 }
 
