@@ -366,12 +366,15 @@ void prepare(const RankInfo& rank) {
 }
 
 // A planted bug that would change nothing is refused.
-void require_bug_shows(const std::string& bug) {
-  if (bug == "mixed_up_groups" && request.ep == 1)
-    throw UsageError("--bug mixed_up_groups needs experts on several ranks; add --experts 4 --dp 4 --tp 1 --ep 2.");
-  if (!bug.empty() && bug != "mixed_up_groups" && request.experts > 0)
-    throw UsageError(
-        fmt::format("--bug {} spoils a checkpoint, and a run with experts takes none; leave out --experts.", bug));
+void require_bug_shows(Lesson<Local>& lesson) {
+  const std::string& bug = lesson.options().bug;
+  lesson.require([&](const RankInfo&) {
+    if (bug == "mixed_up_groups" && request.ep == 1)
+      throw UsageError("--bug mixed_up_groups needs experts on several ranks; add --experts 4 --dp 4 --tp 1 --ep 2.");
+    if (!bug.empty() && bug != "mixed_up_groups" && request.experts > 0)
+      throw UsageError(
+          fmt::format("--bug {} spoils a checkpoint, and a run with experts takes none; leave out --experts.", bug));
+  });
 }
 
 // One way, from its beginning to its end: begin, then step after step, and between two of them the interruption. The
@@ -550,7 +553,7 @@ int main(int argc, char** argv) {
                    "--experts 4 --dp 4 --tp 1 --ep 2"};
   info.options = request.options();  // besides those of every lesson
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
-  lesson.require([&](const RankInfo&) { require_bug_shows(lesson.options().bug); });
+  require_bug_shows(lesson);
   lesson.require(prepare);
   add_expert_groups(lesson);
   do_instead(lesson, info);
