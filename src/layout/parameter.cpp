@@ -55,13 +55,6 @@ const char* split_name(SplitDim dim) {
   throw std::invalid_argument("unknown split dimension");
 }
 
-SplitDim parse_split(const std::string& word) {
-  for (const SplitDim dim : {SplitDim::none, SplitDim::rows, SplitDim::columns}) {
-    if (word == split_name(dim)) return dim;
-  }
-  throw UsageError(in_quotes(word) + " is not a dimension that TP can cut; try rows, columns or none");
-}
-
 Shape tp_shape(const Parameter& parameter, int tp) {
   if (tp < 1) {
     throw UsageError("--tp " + std::to_string(tp) +

@@ -13,8 +13,6 @@ enum class SplitDim { none = -1, rows = 0, columns = 1 };
 
 /// "none", "rows", "columns".
 const char* split_name(SplitDim dim);
-/// The opposite of split_name; throws UsageError for any other word.
-SplitDim parse_split(const std::string& word);
 
 struct Shape {
   Index rows = 0, cols = 0;
