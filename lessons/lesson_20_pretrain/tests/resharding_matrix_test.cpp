@@ -141,6 +141,21 @@ TEST_CASE("--grids compares all of them, with the same losses on each") {
     expect_refusal(options, options[0]);
 }
 
+TEST_CASE("experts on one, two or four ranks, as processes and as fibers: the same losses, and all bits") {
+  std::set<std::string> said;
+  for (const std::string world : {"processes", "fibers"})
+    for (const std::string ep : {"1", "2", "4"}) {
+      const Outcome outcome = lesson({4, 1, 1}, {"--experts", "4", "--ep", ep, "--grids", "4x1x1", "--world", world});
+      INFO("ep ", ep, ", ", world, ": ", outcome.out, outcome.err);
+      REQUIRE(outcome.exit_code == 0);
+      said.insert(outcome.out.substr(outcome.out.rfind("dp 4")));
+    }
+  CHECK(said.size() == 1);
+  CHECK(said.begin()->find("all bits") != std::string::npos);
+  expect_refusal({"--bug", "mixed_up_groups"}, "add --experts 4 --dp 4 --tp 1 --ep 2");
+  expect_refusal({"--experts", "4", "--bug", "bf16_steps"}, "a run with experts takes none; leave out --experts");
+}
+
 TEST_CASE("a file that can't be written, and options of which one would be passed over, are refused before any work") {
   const TemporaryFolder folder;
   const std::vector<std::string> grids = {"--grids", "1x1x1,2x1x1"}, sweep = {"--sweep"};
