@@ -8,8 +8,43 @@ def as_jupyter_writes(notebook):
     return json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
+class Malformed(ValueError):
+    """A file that holds no notebook: why, in a sentence."""
+
+
+def _is_text(value):
+    return isinstance(value, str) or isinstance(value, list) and all(isinstance(line, str) for line in value)
+
+
+def _is_cell(cell):
+    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
+        return False
+    if cell["cell_type"] != "code":
+        return True
+    metadata, outputs = cell.get("metadata"), cell.get("outputs")
+    return (_is_text(cell.get("source")) and isinstance(cell.get("id", ""), str) and isinstance(metadata, dict)
+            and isinstance(metadata.get("tags", []), list) and isinstance(metadata.get("again", ""), str)
+            and isinstance(outputs, list) and all(_is_output(output) for output in outputs))
+
+
+def _is_output(output):
+    return (isinstance(output, dict) and isinstance(output.get("output_type"), str) and _is_text(output.get("text", ""))
+            and isinstance(output.get("data", {}), dict) and all(map(_is_text, output.get("data", {}).values())))
+
+
 def read(path):
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Throws Malformed for what is no notebook, so that nobody has to look again at what it holds."""
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise Malformed(f"{path} can't be read as a notebook: {getattr(error, 'strerror', None) or error}") from error
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise Malformed(f"{path} is not a notebook: it has no list of cells")
+    for number, cell in enumerate(cells, start=1):
+        if not _is_cell(cell):
+            raise Malformed(f"{path} is not a notebook: its cell {number} is not what Jupyter writes")
+    return notebook
 
 
 def code_cells(notebook):

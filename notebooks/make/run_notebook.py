@@ -44,6 +44,15 @@ AFTER_AN_ERROR = 5   # seconds: some errors leave the interpreter unable to do a
 ERROR = re.compile(r"^(?:.*?:\d+:\d+: )?(?:fatal )?error: |^JIT session error: |^LLVM ERROR: ", re.MULTILINE)
 
 
+def visible(text):
+    """Control characters, with which a terminal can be made to do things, as letters."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def say(text, file=None):
+    print(visible(text), file=file)
+
+
 class CellFailed(Exception):
     """A cell that did not run: why, in a sentence, and what it printed on standard output and on standard error."""
 
@@ -180,7 +189,7 @@ def cells_again(notebook):
     for at, cell in enumerate(cells[first:]):
         source = "".join(cell["source"])
         if at == 0:
-            other = cell["metadata"]["again"]
+            other = cell["metadata"].get("again", "")
             source, changed = re.subn(r'(nb::options\(info, .*, ")([^"]*)("\)\);)',
                                       lambda found: f"{found[1]}{f'{found[2]} {other}'.strip()}{found[3]}", source)
             if changed != 1:
@@ -196,7 +205,10 @@ def outputs_of(printed):
         if line.startswith(SHOWN):
             if text:
                 outputs.append(notebook_file.stream(text))
-            outputs.append(notebook_file.picture(json.loads(line[len(SHOWN):])))
+            try:
+                outputs.append(notebook_file.picture(json.loads(line[len(SHOWN):])))
+            except (ValueError, AttributeError, RecursionError):
+                raise CellFailed(f"{SHOWN.strip()!r} is how pictures are printed, and what comes after it is none") from None
             text = ""
         else:
             text += line + "\n"
@@ -214,7 +226,7 @@ def require_pictures(name, source, outputs):
         raise CellFailed(f"cell {name}: it asks for pictures {asked} times, and shows {shown}")
 
 
-def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=print, again=True):
+def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=say, again=True):
     """Executes a notebook and tells what its cells print through `say`; throws CellFailed at the first cell that fails.
     Returns what each code cell put out in the first run, as notebooks keep it."""
     notebook, outputs = notebook_file.read(path), []
@@ -235,7 +247,11 @@ def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=print, aga
         try:
             for cell in notebook_file.code_cells(notebook):
                 name, source = cell.get("id", "?"), "".join(cell["source"])
-                outputs.append(outputs_of(execute(name, source, "")))
+                printed = execute(name, source, "")
+                try:
+                    outputs.append(outputs_of(printed))
+                except CellFailed as failure:
+                    raise CellFailed(f"cell {name}: {failure}") from None
                 require_pictures(name, source, outputs[-1])
             for name, source in cells_again(notebook) if again else ():
                 execute(name, source, " of the second run")
@@ -285,7 +301,7 @@ def main():
     options = parser.parse_args()
 
     def refuse(sentence):
-        print(f"run_notebook: {sentence}", file=sys.stderr)
+        say(f"run_notebook: {sentence}", sys.stderr)
         sys.exit(2)
 
     if shutil.which(options.interpreter) is None:
@@ -300,6 +316,10 @@ def main():
     for path in options.notebooks:
         if not path.is_file():
             refuse(f"{path} is not a notebook; notebooks/make/make_notebooks.py makes those of the lessons")
+        try:
+            notebook_file.read(path)
+        except notebook_file.Malformed as malformed:
+            refuse(f"{malformed}; notebooks/make/make_notebooks.py makes those of the lessons")
 
     failed = 0
     for path in options.notebooks:
@@ -307,18 +327,18 @@ def main():
         begin = time.monotonic()
         try:
             outputs = run_notebook(path, options.interpreter, environment_for(options.library), options.limit,
-                                   said.append if options.quiet else print, not options.once)
+                                   said.append if options.quiet else say, not options.once)
             if options.keep or options.compare and os.environ.get("BLESS") == "1":
                 keep(path, outputs)
             elif options.compare:
                 compare(path, outputs)
-            print(f"{path.stem}: ran from top to bottom in {time.monotonic() - begin:.1f} s")
+            say(f"{path.stem}: ran from top to bottom in {time.monotonic() - begin:.1f} s")
         except CellFailed as failure:
             failed += 1
             for text in (*said, failure.output, failure.errors):
                 if text:
-                    print(text)
-            print(f"{path.stem}: FAILED in {failure}")
+                    say(text)
+            say(f"{path.stem}: FAILED in {failure}")
     print(f"{len(options.notebooks) - failed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

@@ -81,6 +81,34 @@ class WhatCountsAsAFailure(unittest.TestCase):
                 self.assertNotIn("after", done.stdout)
                 self.assertIn("0 passed, 1 failed", done.stdout)
 
+    def test_what_is_no_notebook_is_refused_in_a_sentence(self):
+        good = notebook("int x;")["cells"][0]
+        for text in (b"", b"{", b"\xff\xfe", b"[]", b"7", b"[" * 100000, b"{}", b'{"cells": 7}', b'{"cells": ["\\u001b[31m"]}',
+                     *(json.dumps({"cells": [{**good, **other}]}).encode()
+                       for other in ({"cell_type": 7}, {"source": 7}, {"source": [7]}, {"metadata": None}, {"outputs": 7},
+                                     {"outputs": ["x"]}, {"id": {}}, {"metadata": {"tags": 7}})),
+                     json.dumps({"cells": [{name: value for name, value in good.items() if name != "source"}]}).encode()):
+            with self.subTest(text=text[:60]), TemporaryDirectory() as folder:
+                path = Path(folder) / "a\x1b[31mb.ipynb"
+                path.write_bytes(text)
+                done = subprocess.run([sys.executable, RUN, "--interpreter", sys.executable, path], capture_output=True, text=True,
+                                      timeout=100, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertRegex(done.stderr, r"^run_notebook: .*a\\x1b\[31mb\.ipynb.* notebook.*\n$")
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_what_a_cell_says_does_nothing_to_a_terminal(self):
+        done = self.run_cells("// out: \x1b[31mred\x9b", "// err: \x1b]0;title\x07")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("\\x1b[31mred\\x9b\n", done.stdout)
+        self.assertIn("\\x1b]0;title\\x07\n", done.stdout)
+        for shown in ("7", "{", '"x"'):
+            done = self.run_cells(f"// out: @@ display {shown}")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("FAILED in cell cell-0: '@@ display' is how pictures are printed", done.stdout)
+            self.assertEqual(done.stderr, "")
+
     def test_an_interpreter_that_ends_within_a_cell_or_badly(self):
         for code in (0, 3):
             done = self.run_cells("// out: before", f"// exit {code}", "// out: after")
