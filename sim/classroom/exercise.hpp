@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "sim/classroom/likeness.hpp"
@@ -50,16 +51,27 @@ struct Exercise {
   std::string function;                   ///< "join_columns"
   const std::type_info* type = nullptr;   ///< The function's type.
   std::function<Task(AnyFunction)> task;  ///< what is asked of a function of this type
+  AnyFunction loading = nullptr;          ///< a function of this type that calls what find_readers_function returns
 };
+
+/// Where the reader's code is in a library: loads it, in the process that calls the function. So a process that judges
+/// ranks which are processes has none of it.
+extern AnyFunction (*find_readers_function)();
+template <class Result, class... Arguments>
+Result call_readers_function(Arguments... arguments) {
+  return reinterpret_cast<Result (*)(Arguments...)>(find_readers_function())(std::forward<Arguments>(arguments)...);
+}
 
 /// Adds an exercise to the list, when its judge is loaded: `const bool added = add_exercise("lesson_05_tp_gather",
 /// "join_columns", task);` with a function Task task(JoinColumns* yours).
 /// @{
 bool add_exercise(Exercise exercise);
-template <class Function>
-bool add_exercise(const std::string& lesson, const std::string& function, Task (*task)(Function*)) {
+template <class Result, class... Arguments>
+bool add_exercise(const std::string& lesson, const std::string& function, Task (*task)(Result (*)(Arguments...))) {
+  using Function = Result(Arguments...);
   return add_exercise({lesson + "/" + function, function, &typeid(Function),
-                       [task](AnyFunction yours) { return task(reinterpret_cast<Function*>(yours)); }});
+                       [task](AnyFunction yours) { return task(reinterpret_cast<Function*>(yours)); },
+                       reinterpret_cast<AnyFunction>(call_readers_function<Result, Arguments...>)});
 }
 /// @}
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,10 +11,13 @@ from dataclasses import dataclass
 from exercises import ROOT, Broken
 
 MOST_COMPILER_LINES = 40
-JUDGE_LIMIT = 300  # seconds: the judge has limits of its own, and this is for code that runs before it begins
+JUDGE_LIMIT = 300  # seconds: the judge has limits of its own, and this is for one that the reader's code has stopped
 FIBERS_LIMIT = 20  # seconds: for a function that sleeps, which stops all ranks that are fibers; processes tell who it is
 ENDLESS_SECONDS = 3  # of processor time that a rank which is a fiber may compute without a call
 COMPUTE_TIMEOUTS = 10  # kComputeTimeouts of sim/ranks/options.hpp
+FIRST_OUTCOME = 100  # the exit code of muonwalk-try is this and the place of the outcome among these, as outcome_name has them
+OUTCOMES = ("solved", "wrong values", "right bits, but too many bytes", "right bits, but other calls than planned",
+            "right bits, but too much memory", "a crash", "it ends the program", "a deadlock", "it never ends", "an exception")
 
 
 @dataclass
@@ -91,19 +95,24 @@ def build_library(exercise, path, build, into):
 
 
 def run_judge(exercise, library, build, limit, world, timeout, **files):
-    """Runs muonwalk-try with ranks in this world. Returns how it ended and the outcome that it wrote; "" where it wrote none."""
-    verdict = library.with_suffix(".verdict")
-    verdict.unlink(missing_ok=True)
+    """Runs muonwalk-try with ranks in this world. Returns its exit code, and the outcome that it says; "" where it says none. Then
+    nothing is left of its process group, whatever the reader's code has started."""
     program = build / "bin" / "muonwalk-try"
     try:
-        done = subprocess.run([str(program), exercise.name, str(library), str(verdict), world, str(timeout)],
-                              stdin=subprocess.DEVNULL, timeout=limit, check=False, **files)
+        process = subprocess.Popen([str(program), exercise.name, str(library), world, str(timeout)], stdin=subprocess.DEVNULL,
+                                   start_new_session=True, **files)
     except OSError as error:
         raise Broken(f"{program} can't be run: {error.strerror}; ./walk try builds it") from error
-    try:
-        return done, verdict.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return done, ""
+    with process:
+        try:
+            code = process.wait(limit)
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    judged = 0 <= code - FIRST_OUTCOME < len(OUTCOMES)
+    return code, OUTCOMES[code - FIRST_OUTCOME] if judged else ""
 
 
 def judge_on_fibers(exercise, library, build, output):
@@ -119,7 +128,7 @@ def judge_on_fibers(exercise, library, build, output):
         errors.seek(0)
         words = errors.read().decode("utf-8", "replace")
         endless = re.search(r"^muonwalk-try: (rank \d+ did nothing but compute in )step '(.*)'( for .* s of processor time),", words, re.M)
-        if outcome in ("solved", "broken") or not (outcome or endless):
+        if outcome == "solved" or not (outcome or endless):
             return None
         said.seek(0)
         print(said.read().decode("utf-8", "replace"), end="", file=output or sys.stdout, flush=True)
@@ -139,7 +148,7 @@ def judge(exercise, path, build, timeout=None, output=None):
             return warnings
         result = judge_on_fibers(exercise, library, build, output) or judge_on_processes(exercise, library, build, timeout, output)
     finally:
-        for suffix in (".o", ".so", ".verdict"):
+        for suffix in (".o", ".so"):
             library.with_suffix(suffix).unlink(missing_ok=True)
     if not result.solved and warnings and not result.words:
         result.words = f"The compiler warns:\n{warnings}"
@@ -148,16 +157,11 @@ def judge(exercise, path, build, timeout=None, output=None):
 
 def judge_on_processes(exercise, library, build, timeout, output):
     try:
-        done, outcome = run_judge(exercise, library, build, JUDGE_LIMIT, "processes", timeout or 1, stdout=output)
+        code, outcome = run_judge(exercise, library, build, JUDGE_LIMIT, "processes", timeout or 1, stdout=output)
     except subprocess.TimeoutExpired:
-        return Result("it never ends", f"It did not end within {JUDGE_LIMIT} s, and no rank had started: something outside of "
-                                       "every function takes forever.")
-    if outcome == "broken":
-        raise Broken(f"the judge of exercise {exercise.number} broke; its own words are above")
+        return Result("it never ends", f"  The judge did not end within {JUDGE_LIMIT} s: has your code stopped it?")
+    if code < 0:
+        return Result("it ends the judge", f"  Signal {-code} ended the program that judges: does your code send it?")
     if not outcome:
-        if done.returncode < 0:
-            return Result("a crash", f"  Signal {-done.returncode} ended the program before a rank had started: something "
-                                     "outside of every function does that.")
-        return Result("it ends the program", f"  The program ended with code {done.returncode} before it was judged; a "
-                                             "function returns, and does not end the program.")
+        raise Broken(f"the judge of exercise {exercise.number} broke; its own words are above")
     return Result(outcome)

@@ -1,15 +1,15 @@
-// muonwalk-try EXERCISE LIBRARY VERDICT WORLD TIMEOUT: judges the function in a library that
-// sim/classroom/try_exercise.py has built, prints what there is to say, and writes the outcome into the file VERDICT.
-// Exit code 0: judged; 2 and 3 as ever.
+// muonwalk-try EXERCISE LIBRARY WORLD TIMEOUT: judges the function in a library that sim/classroom/try_exercise.py has
+// built, and prints what there is to say. Exit code 100 + n: judged, with outcome n; 2 and 3 as ever.
 //
-// The reader's code runs in here, and may end this program as it likes. So its exit code proves nothing: the file does.
+// Only ranks load the library. Where they are processes, this one has nothing of the reader's in it, and so its exit
+// code says what was judged. Where they are fibers, the reader's code may end it with any code.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "sim/classroom/exercise.hpp"
@@ -35,29 +35,32 @@ void open_judges(const std::string& exercise) {
     throw RunError(fmt::format("the judges can't be loaded: {}; ./walk try builds them", dlerror()));
 }
 
+const char* library_path = nullptr;
+
+AnyFunction load_function() {
+  void* library = dlopen(library_path, RTLD_NOW);
+  void* entry = library != nullptr ? dlsym(library, "muonwalk_exercise") : nullptr;
+  if (entry == nullptr) throw RunError(fmt::format("the library can't be loaded: {}; ./walk try builds it", dlerror()));
+  return *static_cast<AnyFunction*>(entry);
+}
+
 int run(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]).size() < 9) throw UsageError("there is no exercise of that name");
-  if (argc != 6 || (std::string(argv[4]) != "fibers" && std::string(argv[4]) != "processes"))
+  if (argc != 5 || (std::string(argv[3]) != "fibers" && std::string(argv[3]) != "processes"))
     throw UsageError(
-        "it takes an exercise, a library, a file for the verdict, the world (fibers or processes) and a timeout; "
-        "./walk try calls it so");
+        "it takes an exercise, a library, the world (fibers or processes) and a timeout; ./walk try calls it so");
   open_judges(argv[1]);
   const Exercise& exercise = find_exercise(argv[1]);
-  void* library = dlopen(argv[2], RTLD_NOW);
-  if (library == nullptr) throw RunError(fmt::format("the library can't be loaded: {}", dlerror()));
-  auto* entry = static_cast<AnyFunction*>(dlsym(library, "muonwalk_exercise"));
-  if (entry == nullptr) throw RunError("the library has no muonwalk_exercise; build it with ./walk try");
+  library_path = argv[2];
+  find_readers_function = load_function;
   JudgeOptions options;
-  options.world = std::string(argv[4]) == "fibers" ? WorldKind::fibers : WorldKind::processes;
-  options.timeout_seconds = std::atof(argv[5]);
+  options.world = std::string(argv[3]) == "fibers" ? WorldKind::fibers : WorldKind::processes;
+  options.timeout_seconds = std::atof(argv[4]);
   // The compiler has seen to the type: what the library was built from names it.
-  const Verdict verdict = judge(exercise, *exercise.type, *entry, options);
+  const Verdict verdict = judge(exercise, *exercise.type, exercise.loading, options);
   for (const std::string& line : verdict.lines) print_line(line);
   finish_output();
-  std::ofstream file(argv[3]);
-  file << outcome_name(verdict.outcome) << "\n" << std::flush;
-  if (!file) throw RunError(fmt::format("the verdict can't be written to {}", argv[3]));
-  return 0;
+  return 100 + static_cast<int>(verdict.outcome);
 }
 
 }  // namespace
@@ -67,7 +70,6 @@ int main(int argc, char** argv) {
   // What the reader's function prints is seen line by line, also when its rank dies.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   handle_interrupts("muonwalk-try");
-  const int code = exit_code_of("muonwalk-try", [&] { return run(argc, argv); });
-  if (code != 0 && argc > 3) std::ofstream(argv[3]) << "broken\n";
-  return code;
+  // Nothing of the reader's runs once it is judged: no function for the end of the program, and no destructor.
+  _exit(exit_code_of("muonwalk-try", [&] { return run(argc, argv); }));
 }

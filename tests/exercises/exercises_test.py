@@ -6,6 +6,7 @@ import io
 import os
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -140,14 +141,14 @@ class Exercises(unittest.TestCase):
     # --- how it is judged ---
 
     def test_solved_one_by_one(self):
-        said = [self.ask(number) and self.judged('echo solved >"$3"', number, "--timeout", "0.5")[1] for number in ("07", "05", "05.2")]
+        said = [self.ask(number) and self.judged('exit 100', number, "--timeout", "0.5")[1] for number in ("07", "05", "05.2")]
         self.assertEqual(said, ["Try 07 · Add up\nSolved. That is 1 of 3; next: ./walk try 05\n",
                                 "Try 05 · Join columns\nSolved. That is 2 of 3; next: ./walk try 05.2\n",
                                 "Try 05.2 · Cut\nSolved. That is 3 of 3: all of them.\n"])
         self.assertEqual(self.ask()[1], "05    Join columns   solved ✔\n05.2  Cut            solved ✔\n07    Add up         solved ✔\n\n"
                                         "3 of 3 solved. ./walk try 05 puts a file of your own in place and judges it.\n")
         made = self.build / "try" / f"lesson_05_2.{os.getpid()}"
-        self.assertEqual((self.build / "bin/muonwalk-try.calls").read_text(), f"<lesson_05_tp_gather/cut><{made}.so><{made}.verdict><processes><0.5>")
+        self.assertEqual((self.build / "bin/muonwalk-try.calls").read_text(), f"<lesson_05_tp_gather/cut><{made}.so><processes><0.5>")
         self.assertEqual(list((self.build / "try").iterdir()), [])  # nothing is left of what was built
         (self.folder / "lesson_05.cpp").write_text("changed", encoding="utf-8")
         self.assertEqual(self.ask()[1].split("\n")[0], "05    Join columns   solved before, changed since")
@@ -156,7 +157,7 @@ class Exercises(unittest.TestCase):
 
     def test_what_the_compiler_is_asked(self):
         self.ask("05.2")
-        self.judged('echo solved >"$3"', "05.2")
+        self.judged('exit 100', "05.2")
         made = self.build / "try" / f"lesson_05_2.{os.getpid()}"
         self.assertEqual(Path(f"{self.compiler}.calls").read_text().split("\n"), [
             f"<-Wall><-I{self.root}><-x><c++><-c><-><-o><{made}.o>",
@@ -172,20 +173,16 @@ class Exercises(unittest.TestCase):
         shown = "".join(f"line {n}\n" for n in range(40)) + "… and 2 lines more; the first error counts.\n"
         bad = "try/lesson_05.cpp"
         for stubs, does, words in (
-                ({}, 'echo "wrong values" >"$3"', f"Not solved yet: wrong values. {end}"),
-                ({"-c": included + "a: warning: w\n"}, 'echo "wrong values" >"$3"', f"The compiler warns:\na: warning: w\nNot solved yet: wrong values. {end}"),
+                ({}, 'exit 101', f"Not solved yet: wrong values. {end}"),
+                ({"-c": included + "a: warning: w\n"}, 'exit 101', f"The compiler warns:\na: warning: w\nNot solved yet: wrong values. {end}"),
                 ({"-c": "x\n", "-fsyntax-only": included + many}, "exit 9", f"{bad} does not compile; the compiler's own words:\n{shown}"
                                                                            f"Not solved yet: it does not compile. {end}"),
                 ({"-c": "x\n"}, "exit 9", f"{bad} has no function of this type, which its contract asks for:\n  Matrix join_columns(const Flat& a, int b)\n"
                                           f"Not solved yet: no such function. {end}"),
                 ({"-shared": "nowhere\n"}, "exit 9", f"{bad} uses something that is defined nowhere; the linker's own words:\nnowhere\n"
                                                      f"Not solved yet: it does not link. {end}"),
-                ({}, "kill -SEGV $$", "  Signal 11 ended the program before a rank had started: something outside of every function does that.\n"
-                                      f"Not solved yet: a crash. {end}"),
-                ({}, "exit 0", "  The program ended with code 0 before it was judged; a function returns, and does not end the program.\n"
-                               f"Not solved yet: it ends the program. {end}"),
-                ({}, "exit 6", "  The program ended with code 6 before it was judged; a function returns, and does not end the program.\n"
-                               f"Not solved yet: it ends the program. {end}")):
+                ({}, "kill -SEGV $$", "  Signal 11 ended the program that judges: does your code send it?\n"
+                                      f"Not solved yet: it ends the judge. {end}")):
             for kind in ("-c", "-fsyntax-only", "-shared"):
                 path = Path(f"{self.compiler}{kind}")
                 path.write_text(stubs[kind]) if kind in stubs else path.unlink(missing_ok=True)
@@ -194,34 +191,48 @@ class Exercises(unittest.TestCase):
     def test_what_is_solved_with_a_warning(self):
         self.ask("05")
         Path(f"{self.compiler}-c").write_text("a: warning: w\n")
-        self.assertEqual(self.judged('echo solved >"$3"'), (0, "Try 05 · Join columns\nSolved. That is 1 of 3; next: ./walk try 05.2\n"))
+        self.assertEqual(self.judged('exit 100'), (0, "Try 05 · Join columns\nSolved. That is 1 of 3; next: ./walk try 05.2\n"))
 
     def test_what_never_ends(self):
         self.ask("05")
         with mock.patch.object(judging, "FIBERS_LIMIT", 0.2), mock.patch.object(judging, "JUDGE_LIMIT", 0.2):
-            self.assertEqual(self.judged("exec sleep 60"), (1, "Try 05 · Join columns\nIt did not end within 0.2 s, and no rank had started: something "
-                                                            "outside of every function takes forever.\nNot solved yet: it never ends. "
+            self.assertEqual(self.judged("exec sleep 60"), (1, "Try 05 · Join columns\n  The judge did not end within 0.2 s: has your code stopped it?\n"
+                                                            "Not solved yet: it never ends. "
                                                             "A hint: ./walk try 05 --hint\n"))
+
+    def test_what_the_judge_has_started_ends_with_it(self):
+        self.ask("05")
+        for does in ("exit 101", "kill -KILL $$"):
+            self.judged(f'sleep 60 & echo $! >"$0.started"; {does}')
+            started = int((self.build / "bin/muonwalk-try.started").read_text())
+            for _ in range(100):
+                stat = Path(f"/proc/{started}/stat")
+                if not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                    break
+                time.sleep(0.1)
+            else:
+                self.fail("a process is left")
 
     def test_fibers_come_first_and_are_not_believed_alone(self):
         self.ask("05")
-        said = 'echo "in $4"; echo "aside $4" >&2; '
+        said = 'echo "in $3"; echo "aside $3" >&2; '
         end = "A hint: ./walk try 05 --hint\n"
         for does, code, words in (
                 # Where they find a mistake, that is all; where they find none, processes decide, and only those are heard.
-                ('echo "a deadlock" >"$3"', 1, f"in fibers\nNot solved yet: a deadlock. {end}"),
-                ('if [[ $4 == fibers ]]; then echo solved; else echo "wrong values"; fi >"$3"', 1, f"Not solved yet: wrong values. {end}"),
-                ('if [[ $4 == fibers ]]; then kill -SEGV $$; else echo "a crash" >"$3"; fi', 1, f"Not solved yet: a crash. {end}"),
+                ('exit 107', 1, f"in fibers\nNot solved yet: a deadlock. {end}"),
+                ('if [[ $3 == fibers ]]; then exit 100; else exit 101; fi', 1, f"Not solved yet: wrong values. {end}"),
+                ('if [[ $3 == fibers ]]; then kill -SEGV $$; else exit 105; fi', 1, f"Not solved yet: a crash. {end}"),
                 ('echo "muonwalk-try: rank 1 did nothing but compute in step \'cut\' for 3 s of processor time, x" >&2; exit 3', 1,
                  "in fibers\n  rank 1 did nothing but compute in cut for 3 s of processor time.\n  Is there a loop that never ends?\n"
                  f"Not solved yet: it never ends. {end}"),
-                ('echo solved >"$3"', 0, "Solved. That is 1 of 3; next: ./walk try 05.2\n")):
+                ('exit 100', 0, "Solved. That is 1 of 3; next: ./walk try 05.2\n")):
             self.assertEqual(self.judged(said + does), (code, "Try 05 · Join columns\n" + words))
 
     def test_what_is_ours_to_mend(self):
         self.ask("05")
         for prepare, sentence in (
-                (lambda: self.judged('echo broken >"$3"'), "the judge of exercise 05 broke; its own words are above"),
+                *((lambda code=code: self.judged(f"exit {code}"), "the judge of exercise 05 broke; its own words are above")
+                  for code in (0, 3, 99, 110)),
                 (lambda: (self.build / "bin/muonwalk-try").unlink() or self.ask("05", "--judge"),
                  f"{self.build}/bin/muonwalk-try can't be run: No such file or directory; ./walk try builds it"),
                 (lambda: self.compiler.unlink() or self.ask("05", "--judge"), f"the compiler {self.compiler} can't be run: No such file or directory"),

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -187,8 +188,7 @@ class Attempts(OwnFolder):
     def test_crashes(self):
         crash = "volatile int* p = nullptr; *p = 1;"
         self.expect("a crash", "rank", INCLUDE + HEAD + "{ " + crash + " return {}; }\n")
-        self.expect("a crash", "before a rank had started",
-                    "#include <cstdlib>\nint early = (std::abort(), 1);\n" + INCLUDE + HEAD + RIGHT)
+        self.expect("a crash", "SIGABRT", "#include <cstdlib>\nint early = (std::abort(), 1);\n" + INCLUDE + HEAD + RIGHT)
         self.expect("an exception", "I give up", INCLUDE + "#include <stdexcept>\n" + HEAD
                     + '{ throw std::runtime_error("I give up"); }\n')
 
@@ -196,6 +196,40 @@ class Attempts(OwnFolder):
         include = "#include <cstdlib>\n" + INCLUDE
         self.expect("it ends the program", "code 0", include + HEAD + "{ std::exit(0); }\n")
         self.expect("it ends the program", "code 0", include + "int early = (std::exit(0), 1);\n" + HEAD + RIGHT)
+
+    def test_code_that_judges_itself(self):
+        # Whatever the reader's code says of itself, when it is loaded, in a rank or at the end, is not the verdict.
+        say = """#include <csignal>
+            #include <cstdlib>
+            #include <filesystem>
+            #include <fstream>
+            #include <sys/wait.h>
+            #include <unistd.h>
+            inline void say_solved() {
+              std::error_code none;
+              for (const auto& each : std::filesystem::directory_iterator("%s/try", none))
+                if (each.path().extension() == ".verdict") std::ofstream(each.path()) << "solved\\n";
+              std::ifstream words("/proc/self/cmdline");
+              for (std::string word; std::getline(words, word, '\\0');)
+                if (word.find(".verdict") != std::string::npos) std::ofstream(word) << "solved\\n";
+            }
+            """ % BUILD
+        wrong = HEAD + "{ return {}; }\n"
+        self.expect("wrong values", "✘", say + "int early = std::atexit(say_solved);\n" + INCLUDE + wrong)
+        self.expect("wrong values", "✘", say + "struct Late { ~Late() { for (;;) pause(); } } late;\n" + INCLUDE + wrong)
+        self.expect("it ends the judge", "Signal 9", say + INCLUDE + HEAD
+                    + '{ std::string parent; std::ifstream("/proc/" + std::to_string(getppid()) + "/comm") >> parent; '
+                    + 'say_solved(); if (parent == "muonwalk-try") kill(getppid(), SIGKILL); ' + RIGHT[2:])
+        marker = self.folder / "daemon"
+        self.expect("wrong values", "✘", say + f'int early = [] {{ if (fork() == 0) {{ std::ofstream("{marker}") << getpid(); for (;;) pause(); }}'
+                    + " return 1; }();\n" + INCLUDE + wrong)
+        daemon = Path("/proc") / marker.read_text(encoding="utf-8") / "stat"
+        for _ in range(100):
+            if not daemon.exists() or daemon.read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] == "Z":
+                break
+            time.sleep(0.1)
+        else:
+            self.fail("a daemon is left")
 
     def test_an_interrupt_says_so_and_leaves_the_file(self):
         self.folder.mkdir()
