@@ -28,6 +28,7 @@
 #include "sim/terminal/interruptible_work.hpp"
 #include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
 #include "src/layout/grid.hpp"
 #include "src/text/text.hpp"
@@ -65,7 +66,7 @@ std::string world_text(const Options& options, bool launched, int hosts) {
 
 // What the lessons of this program have done so far: there are several where it goes on with another layout.
 struct Program {
-  bool has_written_files = false;   // of one layout; those of another one would take their place
+  FilesBeside files;                // of one layout; those of another one would take their place
   bool has_failed = false;          // a check of any layout found a difference
   bool has_told_of_launch = false;  // its first line says who has started it
 } program;
@@ -159,7 +160,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
       finish_output();
       std::exit(0);
     }
-    if (program.has_written_files)
+    if (!program.files.empty())
       options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
     require_transport(info_, options_);
     let_idle_threads_sleep(options_, argv);
@@ -360,36 +361,36 @@ int LessonCore::answer(const std::string& text) {
     state_->world.reset();  // a rank that is a process ends here: what main does after the answer is not its business
     return ok ? 0 : 1;
   }
-  const auto write_files = [&] {
-    state_->files.write(options_, ok);
-    program.has_written_files = program_;
-  };
   guarded([&] {
     if (options_.fault.kind != Fault::Kind::none && options_.fault.step > state_->world->steps())
       throw UsageError(fmt::format("--fault names step {}, but this run has only the steps 0 (the rendezvous) to {}",
                                    options_.fault.step, state_->world->steps()));
-    if (text.empty()) {
-      state_->world->finish();
-      state_->world.reset();
-      write_files();
-      return;
-    }
     std::vector<std::string> last;
-    if (options_.verbose > 0) {
+    if (!text.empty() && options_.verbose > 0) {
       std::vector<std::string> tries;
       for (const Bug& bug : info_.bugs) tries.push_back("--bug " + bug.name);
       tries.insert(tries.end(), info_.also_try.begin(), info_.also_try.end());
       append(last, wrap_items("try     ", tries));
       append(last, wrap_text("Answer: " + text, 8));
     }
-    last.push_back(ok ? fmt::format("{}: {}", info_.name, state_->paint.good("OK"))
-                      : fmt::format("{}: {}", info_.name, state_->paint.bad("FAILED")));
+    if (!text.empty())
+      last.push_back(ok ? fmt::format("{}: {}", info_.name, state_->paint.good("OK"))
+                        : fmt::format("{}: {}", info_.name, state_->paint.bad("FAILED")));
     state_->world->finish();
     state_->world.reset();
     // "OK" is the last word, and only when nothing is left to go wrong.
     if (state_->files.recording != nullptr)
       for (const std::string& line : last) state_->files.recording->line(line);
-    write_files();
+    // Files take their places at the end of the program, and from there on no signal ends it: either all of them are
+    // there, or it is said that nothing was left behind.
+    write_or_fail([&] {
+      FilesBeside files;
+      if (program_) files.swap(program.files);
+      state_->files.write(options_, ok, files);
+      if (program_ && text.empty()) return program.files.swap(files);
+      FileBeside::commit_together(files);
+      if (program_ && !files.empty()) ignore_end_signals();
+    });
     for (const std::string& line : last) print_line(line);
     finish_output();
   });

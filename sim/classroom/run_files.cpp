@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
@@ -14,22 +13,19 @@ RunFiles::RunFiles(const LessonInfo& info, const Options& options) {
   if (options.tracing()) tracer = std::make_unique<Tracer>(info, options);
 }
 
-void RunFiles::write(const Options& options, bool ok) {
-  const auto write = [](const std::string& path, const std::string& text) {
-    write_or_fail([&] { write_text_file(path, text); });
-  };
+void RunFiles::write(const Options& options, bool ok, FilesBeside& files) {
   if (recording != nullptr) {
     recording->finish(ok);
-    write(options.record_file, recording_json(recording->recording()));
+    files.push_back(text_file_beside(options.record_file, recording_json(recording->recording())));
   }
   const std::string& svg = options.svg_path;
   for (const auto& [name, picture] : pictures) {
     if (svg.empty()) break;
     const bool folder = svg.back() == '/';
-    write(folder ? fmt::format("{}{}.svg", svg, name) : svg, picture);
+    files.push_back(text_file_beside(folder ? fmt::format("{}{}.svg", svg, name) : svg, picture));
     if (!folder) break;
   }
-  if (tracer != nullptr) tracer->write(ok);
+  if (tracer != nullptr) tracer->write(ok, files);
 }
 
 void require_writable(const Options& options) {

@@ -21,8 +21,8 @@ struct RunFiles {
   /// Those that the options ask for.
   RunFiles(const LessonInfo& info, const Options& options);
 
-  /// Writes all of them; `ok` says whether the run's checks held. Throws RunError with a sentence.
-  void write(const Options& options, bool ok);
+  /// Writes all of them, to take their places later; `ok` says whether the run's checks held. Throws UsageError.
+  void write(const Options& options, bool ok, FilesBeside& files);
 };
 
 /// Throws UsageError when a file that was asked for can't be written where it should be; makes the folders of pictures

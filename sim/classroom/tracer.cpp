@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/replay/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
-#include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/text/names.hpp"
@@ -70,18 +68,14 @@ void Tracer::keep_what_was_asked_for() {
   }
 }
 
-void Tracer::write(bool ok) {
+void Tracer::write(bool ok, FilesBeside& files) {
   if (file_.empty() && folder_.empty()) return;
   run_.ok = ok;
   keep_what_was_asked_for();
-  write_or_fail([this] {
-    std::vector<std::unique_ptr<TraceFileWriter>> files;
-    if (!folder_.empty())
-      for (int rank = 0; rank < run_.grid.size(); ++rank)
-        files.push_back(write_pytorch_dialect(rank_file(folder_, rank), run_, rank));
-    if (!file_.empty()) write_chrome_trace(file_, run_);
-    for (const auto& file : files) file->commit();
-  });
+  if (!folder_.empty())
+    for (int rank = 0; rank < run_.grid.size(); ++rank)
+      files.push_back(write_pytorch_dialect(rank_file(folder_, rank), run_, rank));
+  if (!file_.empty()) files.push_back(write_chrome_trace(file_, run_));
   std::int64_t most = 0, sum = 0;
   for (const RankTrace& rank : run_.ranks) {
     most = std::max(most, rank.dropped);

@@ -6,6 +6,7 @@
 #include "sim/ranks/options.hpp"
 #include "sim/ranks/reports.hpp"
 #include "sim/replay/run_trace.hpp"
+#include "src/io/file_beside.hpp"
 
 namespace muonwalk::sim {
 
@@ -23,8 +24,8 @@ class Tracer {
   /// What the run trains.
   void trains(const std::vector<TrainedMatrix>& parameters) { run_.parameters = parameters; }
 
-  /// Writes the files that were asked for, all of them whole or none. Throws RunError with a sentence.
-  void write(bool ok);
+  /// Writes the files that were asked for, which take their places with all others of the run. Throws UsageError.
+  void write(bool ok, FilesBeside& files);
 
   /// What was gathered so far.
   const RunTrace& run() const { return run_; }

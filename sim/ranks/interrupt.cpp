@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/ranks/options.hpp"
+#include "src/io/unfinished.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -19,15 +20,14 @@ std::atomic<pid_t> registered[kMostRanks];
 std::string name_of_program;  // for sentences that are put together beforehand
 
 void end_ranks() {
-  for (auto& pid : registered) {
-    if (pid <= 0) continue;
-    if (waitpid(pid, nullptr, WNOHANG) == 0)
+  for (const auto& pid : registered)
+    if (pid > 0 && waitpid(pid, nullptr, WNOHANG) == 0)
       kill(pid, SIGKILL);  // still our child, so the number is still its own
-    else
-      pid = 0;
+  for (const auto& pid : registered) {
+    if (pid <= 0) continue;
+    waitpid(pid, nullptr, 0);
+    remove_unfinished_of(pid);
   }
-  for (auto& pid : registered)
-    if (pid > 0) waitpid(pid, nullptr, 0);
 }
 
 // Where one is registered as `from`, or a place is free (0): writes `to` there.

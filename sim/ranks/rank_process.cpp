@@ -19,6 +19,7 @@
 
 #include "sim/ranks/interrupt.hpp"
 #include "src/errors.hpp"
+#include "src/io/unfinished.hpp"
 
 namespace muonwalk::sim {
 
@@ -80,6 +81,7 @@ void RankProcess::observe() {
 void RankProcess::ended_with(int status) {
   ended_ = true;
   status_ = status;
+  remove_unfinished_of(pid_);
   forget_rank_process(pid_);
 }
 

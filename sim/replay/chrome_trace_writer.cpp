@@ -62,7 +62,7 @@ class ChromeWriter {
   template <class Into>
   ChromeWriter(const Into& into, const RunTrace& run) : run_(run), file_(into, fields_of(run)) {}
 
-  void write() {
+  std::unique_ptr<FileBeside> write() {
     for (std::size_t rank = 0; rank < run_.ranks.size(); ++rank) {
       rank_ = static_cast<int>(rank);
       of_rank_ = &run_.ranks[rank];
@@ -73,8 +73,7 @@ class ChromeWriter {
       held();
     }
     arrows();
-    file_.finish();
-    file_.commit();
+    return file_.finish();
   }
 
  private:
@@ -218,7 +217,9 @@ class ChromeWriter {
 
 }  // namespace
 
-void write_chrome_trace(const std::string& path, const RunTrace& run) { ChromeWriter(path, run).write(); }
+std::unique_ptr<FileBeside> write_chrome_trace(const std::string& path, const RunTrace& run) {
+  return ChromeWriter(path, run).write();
+}
 
 std::string chrome_trace_text(const RunTrace& run) {
   std::string text;

@@ -37,9 +37,9 @@ class PytorchWriter {
       : run_(run),
         of_rank_(run.ranks[static_cast<std::size_t>(rank)]),
         rank_(rank),
-        file_(std::make_unique<TraceFileWriter>(path, fields_of(run, rank))) {}
+        file_(path, fields_of(run, rank)) {}
 
-  std::unique_ptr<TraceFileWriter> write() {
+  std::unique_ptr<FileBeside> write() {
     names();
     annotations();
     for (const ComputationSlice& slice : computation_of(of_rank_))
@@ -50,8 +50,7 @@ class PytorchWriter {
         kernels_.push_back(
             {span.begin_ns, span.end_ns, std::string("gloo:") + collective_name(span.collective), arguments(span)});
     stream(kCommunicationStream);
-    file_->finish();
-    return std::move(file_);
+    return file_.finish();
   }
 
  private:
@@ -75,17 +74,17 @@ class PytorchWriter {
 
   void names() {
     const int host = kHostProcesses + rank_;
-    file_->name("process", host, 0, of_rank_.label + ", what the program does", 0);
-    file_->name("thread", host, 1, "steps and phases", 1);
-    file_->name("process", rank_, 0, of_rank_.label + ", the processor as a device", 1);
+    file_.name("process", host, 0, of_rank_.label + ", what the program does", 0);
+    file_.name("thread", host, 1, "steps and phases", 1);
+    file_.name("process", rank_, 0, of_rank_.label + ", the processor as a device", 1);
     for (const auto& [stream, work] :
          {std::pair(kComputationStream, "computation"), std::pair(kCommunicationStream, "communication")})
-      file_->name("thread", rank_, stream, fmt::format("stream {} {}", stream, work), stream);
+      file_.name("thread", rank_, stream, fmt::format("stream {} {}", stream, work), stream);
   }
 
   void slice(int process, int thread, const char* category, const std::string& name, std::int64_t begin,
              std::int64_t end, const std::string& arguments) {
-    file_->slice(process, thread, category, name, begin - run_.began_ns, end - run_.began_ns, arguments);
+    file_.slice(process, thread, category, name, begin - run_.began_ns, end - run_.began_ns, arguments);
   }
 
   void annotations() {
@@ -125,13 +124,13 @@ class PytorchWriter {
   const RunTrace& run_;
   const RankTrace& of_rank_;
   int rank_;
-  std::unique_ptr<TraceFileWriter> file_;
+  TraceFileWriter file_;
   std::vector<Kernel> kernels_;  // of the stream that is written next, in the order of time
 };
 
 }  // namespace
 
-std::unique_ptr<TraceFileWriter> write_pytorch_dialect(const std::string& path, const RunTrace& run, int rank) {
+std::unique_ptr<FileBeside> write_pytorch_dialect(const std::string& path, const RunTrace& run, int rank) {
   return PytorchWriter(path, run, rank).write();
 }
 

@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sim/replay/trace_writers.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 
-TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& fields) : file_(path) { begin(fields); }
+TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& fields)
+    : file_(std::make_unique<FileBeside>(path)) {
+  begin(fields);
+}
 
 TraceFileWriter::TraceFileWriter(std::string* text, const std::string& fields) : text_(text) { begin(fields); }
 
@@ -35,9 +39,10 @@ void TraceFileWriter::name(const char* what, int process, int thread, const std:
                     thread, what, place));
 }
 
-void TraceFileWriter::finish() {
+std::unique_ptr<FileBeside> TraceFileWriter::finish() {
   unwritten_ += "\n]}\n";
   flush();
+  return std::move(file_);
 }
 
 void TraceFileWriter::flush() {

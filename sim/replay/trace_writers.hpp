@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "sim/replay/run_trace.hpp"
@@ -11,7 +10,7 @@
 namespace muonwalk::sim {
 
 /// A Chrome trace that is being written: an object of some fields and, at its end, the array of events, one per line.
-/// The file takes its place with `commit`, whole or not at all. Throws UsageError as FileBeside does.
+/// Throws UsageError as FileBeside does.
 class TraceFileWriter {
  public:
   /// `fields` are what stands beside the events: `"key":value,"key":value`.
@@ -28,18 +27,14 @@ class TraceFileWriter {
              std::int64_t end_ns, const std::string& arguments = "");
   /// What a process is called, or a thread (`what` is "process" or "thread"), and its place among the others.
   void name(const char* what, int process, int thread, const std::string& text, int place);
-  /// All events were written.
-  void finish();
-  /// Puts the finished file in its place.
-  void commit() {
-    if (file_) file_->commit();
-  }
+  /// All events were written. Returns the file, which has yet to take its place; null for a text.
+  std::unique_ptr<FileBeside> finish();
 
  private:
   void begin(const std::string& fields);
   void flush();
 
-  std::optional<FileBeside> file_;
+  std::unique_ptr<FileBeside> file_;
   std::string* text_ = nullptr;
   std::string unwritten_;
   bool first_ = true;
@@ -51,14 +46,14 @@ std::string microseconds_text(std::int64_t ns);
 /// The name in quotes, as JSON has it and a reader of the trace can see it (visible_name).
 std::string quoted(const std::string& text);
 
-/// Writes all ranks of a run into one Chrome trace, for chrome://tracing, Perfetto and muonwalk-trace, whole or not at
-/// all. tools/trace/README.md says which events it has; those of no duration are, besides names and the order of rows:
+/// Writes all ranks of a run into one Chrome trace, for chrome://tracing, Perfetto and muonwalk-trace.
+/// tools/trace/README.md says which events it has; those of no duration are, besides names and the order of rows:
 ///   - an arrow for each message, from the moment in which the sender hands it over to the one in which the receiver's
 ///     exchange is done; only where both ends were recorded;
 ///   - counters: "bytes sent" since the start, after each call; "elements held" in matrices and flat buffers, at the
 ///     beginning and the end of whatever was recorded (what is held in between for a shorter time is not seen).
-/// Throws UsageError as FileBeside does.
-void write_chrome_trace(const std::string& path, const RunTrace& run);
+/// The file has yet to take its place. Throws UsageError as FileBeside does.
+std::unique_ptr<FileBeside> write_chrome_trace(const std::string& path, const RunTrace& run);
 
 /// What write_chrome_trace writes.
 std::string chrome_trace_text(const RunTrace& run);
@@ -72,8 +67,7 @@ std::string chrome_trace_text(const RunTrace& run);
 ///   names; one
 ///     that begins with "optimizer" as "Optimizer.step#…";
 ///   - "gpu_user_annotation": the same names, on each stream from their first to their last kernel.
-/// The file is finished but not yet committed, so that those of all ranks can take their places together. Throws
-/// UsageError as FileBeside does.
-std::unique_ptr<TraceFileWriter> write_pytorch_dialect(const std::string& path, const RunTrace& run, int rank);
+/// The file has yet to take its place. Throws UsageError as FileBeside does.
+std::unique_ptr<FileBeside> write_pytorch_dialect(const std::string& path, const RunTrace& run, int rank);
 
 }  // namespace muonwalk::sim

@@ -76,8 +76,9 @@ void FileBeside::create() {
   do {
     const SignalHold hold;
     beside_ = provisional_name(folder_);
+    unfinished_ = remember_unfinished(beside_, false);
     fd_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd_ >= 0) unfinished_ = remember_unfinished(beside_, false);
+    if (fd_ < 0) forget_unfinished(unfinished_);
   } while (fd_ < 0 && (errno == EEXIST || errno == EINTR));  // one that a killed run left behind is passed by
   if (fd_ < 0) {
     const int error = errno;
@@ -106,7 +107,7 @@ void FileBeside::keep_permissions() {
 }
 
 // Gives the unnamed file its name. Where one is there already, it takes a provisional one first, because a link can't
-// replace anything; the two calls stand side by side, so that next to no time is between them.
+// replace anything.
 void FileBeside::link_to_target() {
   const std::string open_file = open_file_name(fd_);
   const auto linked = [&](const std::string& name) {
@@ -114,20 +115,18 @@ void FileBeside::link_to_target() {
   };
   if (!replaces_ && linked(target_)) return;
   if (!replaces_ && errno != EEXIST) refuse(errno);
-  const SignalHold hold;
-  std::string name = provisional_name(folder_);
-  while (!linked(name)) {
-    if (errno != EEXIST) refuse(errno);
-    name = provisional_name(folder_);
-  }
-  if (::rename(name.c_str(), target_.c_str()) == 0) return;
-  const int error = errno;
-  ::unlink(name.c_str());
-  refuse(error);
+  bool named = false;
+  do {
+    forget_unfinished(unfinished_);
+    beside_ = provisional_name(folder_);
+    unfinished_ = remember_unfinished(beside_, false);
+  } while (!(named = linked(beside_)) && errno == EEXIST);
+  if (!named) refuse(errno);
 }
 
 void FileBeside::commit() {
   if (::fsync(fd_) != 0) refuse(errno);
+  const SignalHold hold;
   if (beside_.empty()) link_to_target();
   const int fd = fd_;
   fd_ = -1;  // closed even when close complains
@@ -161,10 +160,25 @@ void FileBeside::refuse(const std::string& why, const std::string& remedy) {
   throw UsageError("can't write " + in_quotes(path_) + ": " + why + "; " + remedy);
 }
 
-void write_text_file(const std::string& path, const std::string& text) {
-  FileBeside file(path);
-  file.write(text.data(), text.size());
-  file.commit();
+void FileBeside::commit_together(const FilesBeside& files) {
+  for (const auto& file : files)  // here a disk may turn out to be full, and none has its place yet
+    if (::fsync(file->fd_) != 0) file->refuse(errno);
+  std::size_t done = 0;
+  try {
+    for (; done < files.size(); ++done) files[done]->commit();
+  } catch (const UsageError&) {
+    while (done-- > 0)
+      if (!files[done]->replaces_) ::unlink(files[done]->target_.c_str());
+    throw;
+  }
 }
+
+std::unique_ptr<FileBeside> text_file_beside(const std::string& path, const std::string& text) {
+  auto file = std::make_unique<FileBeside>(path);
+  file->write(text.data(), text.size());
+  return file;
+}
+
+void write_text_file(const std::string& path, const std::string& text) { text_file_beside(path, text)->commit(); }
 
 }  // namespace muonwalk

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "src/io/unfinished.hpp"
 
@@ -30,6 +32,8 @@ class FileBeside {
 
   /// Flushes to the disk and takes the place of `path`.
   void commit();
+  /// All of them take their places, or none does, where one can't; only what it has replaced before can't come back.
+  static void commit_together(const std::vector<std::unique_ptr<FileBeside>>& files);
 
  private:
   void create();
@@ -51,6 +55,12 @@ class FileBeside {
   unsigned owner_ = 0;
   unsigned group_ = 0;
 };
+
+/// Files that are written and take their places later.
+using FilesBeside = std::vector<std::unique_ptr<FileBeside>>;
+
+/// A file with this text in it that takes its place later.
+std::unique_ptr<FileBeside> text_file_beside(const std::string& path, const std::string& text);
 
 /// Writes `text` to the file `path`, whole or not at all, as FileBeside does.
 void write_text_file(const std::string& path, const std::string& text);

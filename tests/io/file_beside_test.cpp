@@ -18,6 +18,7 @@
 #include "src/io/file_identity.hpp"
 #include "src/io/safetensors.hpp"
 #include "src/io/unfinished.hpp"
+#include "src/text/names.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -206,4 +207,25 @@ TEST_CASE("FileBeside: no program that is started meanwhile gets the file that i
       CHECK((flags & FD_CLOEXEC) != 0);
     }
   unsetenv("MUONWALK_UNNAMED_FILES");
+}
+
+TEST_CASE("commit_together: all files take their places, or none does that was not there before") {
+  const TemporaryFolder folder;
+  const auto beside = [&] {
+    FilesBeside files;
+    for (const char* name : {"a", "b", "c"}) files.push_back(text_file_beside(folder.file(name), name));
+    return files;
+  };
+  {
+    const FilesBeside files = beside();
+    for (const std::string& name : folder.names()) CHECK(is_unfinished_name(name));
+    REQUIRE(mkdir(folder.file("b").c_str(), 0777) == 0);  // somebody is quicker
+    CHECK(usage_error([&] { FileBeside::commit_together(files); }).find("can't write " + in_quotes(folder.file("b"))) ==
+          0);
+  }
+  CHECK(folder.names() == std::vector<std::string>{"b"});
+  REQUIRE(rmdir(folder.file("b").c_str()) == 0);
+  FileBeside::commit_together(beside());
+  CHECK(folder.names() == std::vector<std::string>{"a", "b", "c"});
+  for (const char* name : {"a", "b", "c"}) CHECK(read_text(folder.file(name)) == name);
 }

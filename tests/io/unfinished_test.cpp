@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -82,8 +83,16 @@ TEST_CASE("unfinished: with a provisional name, a file goes however the program 
             _exit(6);
           }) == 6);
     CHECK(folder.names().size() == 1);
+    // Nor does it forget for its parent, which may be the one that removes it.
+    Unfinished* mine = remember_unfinished(folder.file("mine"), false);
+    write_text(folder.file("mine"), "x");
+    CHECK(in_child([&] {
+            forget_unfinished(mine);
+            _exit(7);
+          }) == 7);
+    remove_unfinished();
+    CHECK(folder.names().empty());
   }
-  CHECK(folder.names().empty());
   CHECK(in_child([&] {
           FileBeside file(folder.file("x"));
           std::exit(7);
@@ -102,6 +111,44 @@ TEST_CASE("unfinished: with a provisional name, a file goes however the program 
   whole.commit();
   remove_unfinished();
   CHECK(folder.names() == Names{"x"});
+}
+
+TEST_CASE(
+    "unfinished: what a process has begun that was killed can be removed by the one that forked it, and no more") {
+  const TemporaryFolder folder;
+  const NamedFiles named;
+  FileBeside mine(folder.file("x"));
+  const Names before = folder.names();
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    make_folder("--svg", folder.file("a/b"));
+    FileBeside half(folder.file("a/b/y")), other(folder.file("z"));
+    write_text(folder.file("whole"), "x");
+    if (write(ends[1], "!", 1) != 1) _exit(1);
+    while (true) pause();
+  }
+  char ready;
+  REQUIRE(read(ends[0], &ready, 1) == 1);
+  CHECK(folder.names().size() == before.size() + 3);
+  kill(child, SIGKILL);
+  REQUIRE(waitpid(child, nullptr, 0) == child);
+  remove_unfinished_of(child);
+  CHECK(folder.names() == Names{before[0], "whole"});
+  mine.commit();
+}
+
+TEST_CASE("unfinished: however many files come one after the other, each is remembered") {
+  const TemporaryFolder folder;
+  const NamedFiles named;
+  CHECK(in_child([&] {
+          for (int file = 0; file < 3000; ++file) forget_unfinished(remember_unfinished(folder.file("none"), false));
+          FileBeside half(folder.file("x"));
+          std::exit(folder.names().size() == 1 ? 7 : 1);
+        }) == 7);
+  CHECK(folder.names().empty());
 }
 
 TEST_CASE("unfinished: folders that were made go when nothing is in them, and stay otherwise") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "sim/launch/rendezvous.hpp"
 #include "sim/ranks/agent_frames.hpp"
 #include "sim/ranks/hello.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/launch/launched.hpp"
 
 using namespace muonwalk::testing;
@@ -318,4 +320,18 @@ TEST_CASE("a parent that computes for longer than --timeout, while ranks tell mo
   CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
           return line.find(std::string(100, 'x')) != std::string::npos;
         }) == 80000);
+}
+
+TEST_CASE("by hand: a rank's process that is ended while its rank saves leaves nothing of the file") {
+  const TemporaryFolder folder;
+  setenv("MUONWALK_UNNAMED_FILES", "off", 1);
+  ByHand run(2);
+  run.start_all(faulty({"--mode", "saving", "--culprit", "1", "--file", folder.file("checkpoint")}));
+  unsetenv("MUONWALK_UNNAMED_FILES");
+  for (int tenths = 0; folder.names().empty() && tenths < 10 * kFaultLimitSeconds; ++tenths) usleep(100000);
+  REQUIRE(folder.names().size() == 1);
+  kill(run[1].pid(), SIGTERM);
+  CHECK(run[0].wait(kFaultLimitSeconds).exit_code == 3);
+  CHECK(run[1].wait(kFaultLimitSeconds).exit_code == 3);
+  CHECK(folder.names().empty());
 }

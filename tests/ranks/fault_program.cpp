@@ -11,6 +11,7 @@
 
 #include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
+#include "src/io/file_beside.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -21,6 +22,7 @@ std::string mode = "none";
 int culprit = 0;
 float seconds = 2;
 int elements = 1;
+std::string file;
 
 struct Local {
   Flat sums;  // 6 elements, the same on all ranks of a DP group
@@ -109,6 +111,11 @@ void trouble(Rank& rank, Local& local) {
   const bool guilty = rank.rank() == culprit;
   if (mode == "nap")
     while (true) pause();
+  if (mode == "saving" && guilty) {
+    FileBeside half(file);
+    half.write("half", 4);
+    while (true) pause();
+  }
   if (mode == "deadlock") {
     receive_from_next(rank);
   } else if (mode == "send_first") {
@@ -198,6 +205,7 @@ int main(int argc, char** argv) {
   info.options = {{"--mode", "what goes wrong", &mode},
                   {"--culprit", "the rank that does it", &culprit},
                   {"--elements", "of a message", &elements},
+                  {"--file", "what the culprit saves", &file},
                   {"--seconds", "for how long", &seconds}};
   for (int word = 1; word < argc; ++word)
     if (argv[word] == std::string("two_layouts")) return check_two_layouts(info, argc, argv);

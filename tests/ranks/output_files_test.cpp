@@ -1,12 +1,15 @@
 // What a run writes besides its lines: whole files or none, and nothing else, however it ends.
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/io/temporary_folder.hpp"
@@ -71,6 +74,36 @@ TEST_CASE("outputs: a program that ends by itself, or of a closed pipe, leaves n
   CHECK(folder.names().empty());
 }
 
+namespace {
+
+// Waits until a rank has begun a file in the folder.
+void wait_for_a_file(const TemporaryFolder& folder) {
+  for (int tenths = 0; folder.names().empty() && tenths < 10 * kFaultLimitSeconds; ++tenths) usleep(100000);
+  REQUIRE(folder.names().size() == 1);
+}
+
+}  // namespace
+
+TEST_CASE("outputs: however a run ends while a rank saves, nothing of the file is left") {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}) {
+    CAPTURE(number);
+    const TemporaryFolder folder;
+    Program program({fault_program(), "--timeout", "30", "--dp", "2", "--tp", "1", "--mode", "saving", "--culprit", "1",
+                     "--file", folder.file("checkpoint")},
+                    named_files);
+    wait_for_a_file(folder);
+    if (number != 0)
+      kill(program.pid(), number);
+    else
+      kill(children_of(program.pid()).at(1), SIGKILL);  // the rank itself
+    const Outcome outcome = program.wait(kFaultLimitSeconds);
+    CHECK(outcome.exit_code == 3);
+    expect_sentence(outcome,
+                    number != 0 ? Words{"interrupted", "nothing was left behind"} : Words{"rank 1", "SIGKILL"});
+    CHECK(folder.names().empty());
+  }
+}
+
 TEST_CASE("outputs: a lesson that is interrupted leaves no file and no folder") {
   for (const int number : {SIGINT, SIGQUIT}) {
     const TemporaryFolder folder;
@@ -109,6 +142,51 @@ TEST_CASE("outputs: where a file can't be written, OK is not printed, and a sent
     expect_sentence(outcome, {"can't write \"" + file + "\"", "File too large", "make room"});
     CHECK(folder.names().empty());
   }
+}
+
+TEST_CASE("outputs: where one of several files can't be written, none of the others is there, and no folder") {
+  const TemporaryFolder folder;
+  const Words two_layouts = {"--mode", "two_layouts", "--culprit", "2"};  // the recording is that of the first one
+  for (const auto& [options, most] :
+       std::vector<std::pair<Words, rlim_t>>{{{}, 1000}, {{}, 5000}, {two_layouts, 1000}}) {
+    const rlim_t limit = most;
+    const Outcome outcome =
+        run_program(with_outputs(folder, options), kFaultLimitSeconds, [limit] { limit_file_size(limit); });
+    CHECK(outcome.exit_code == 3);
+    expect_sentence(outcome, {"can't write", "File too large"});
+    CHECK(folder.names().empty());
+  }
+}
+
+TEST_CASE("outputs: an interrupt when the files have their places changes nothing, and the run ends as it should") {
+  const TemporaryFolder folder, beside;
+  const std::string screen = beside.file("screen");
+  REQUIRE(mkfifo(screen.c_str(), 0600) == 0);
+  const int reader = open(screen.c_str(), O_RDWR | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  while (write(reader, "x", 1) == 1) {  // full, so that the program waits to say its last word
+  }
+  Program program(with_outputs(folder, {"--verbose", "0"}),
+                  [&] { dup2(open(screen.c_str(), O_WRONLY), STDOUT_FILENO); });
+  for (int tenths = 0; folder.names().size() < 4 && tenths < 10 * kFaultLimitSeconds; ++tenths) usleep(100000);
+  REQUIRE(folder.names() == Words{"pictures", "ranks", "run.json", "trace.json"});
+  usleep(200000);  // the last of them may have come first
+  kill(program.pid(), SIGINT);
+  usleep(200000);
+  std::string said;
+  char piece[4096];
+  const auto take = [&] {
+    for (ssize_t got = 0; (got = read(reader, piece, sizeof piece)) > 0;)
+      said.append(piece, static_cast<std::size_t>(got));
+  };
+  take();
+  const Outcome outcome = program.wait(kFaultLimitSeconds);
+  take();
+  close(reader);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(said.find("fault_program: OK") != std::string::npos);
+  CHECK(folder.names() == Words{"pictures", "ranks", "run.json", "trace.json"});
 }
 
 TEST_CASE("outputs: memory that is not there is a sentence that says how much was asked for, and by whom") {

@@ -77,7 +77,7 @@ RunTrace two_ranks() {
 TEST_CASE("both files of a run made by hand say what happened, to the nanosecond") {
   const TemporaryFolder folder;
   const RunTrace run = two_ranks();
-  write_chrome_trace(folder.file("all.json"), run);
+  write_chrome_trace(folder.file("all.json"), run)->commit();
   const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")));
   CHECK(all.broken == "");
   CHECK(all.whole["muonwalk"]["parameters"][0]["name"] == "w\"0");
@@ -147,7 +147,7 @@ TEST_CASE("posted messages are slices from post to wait, on threads of their own
                     {recv, posted(3215, 3260, 0), waits(3400, 3500), posted(3300, 3500, 1), waits(3600, 3700),
                      posted(3350, 3700, 2), waits(3750, 3800), posted(3500, 3800, 3)});
   const TemporaryFolder folder;
-  write_chrome_trace(folder.file("all.json"), run);
+  write_chrome_trace(folder.file("all.json"), run)->commit();
   const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")));
   CHECK(all.broken == "");
   REQUIRE(all.on(0, "transfers").size() == 2);
@@ -199,7 +199,7 @@ TEST_CASE("names may hold anything: both files stay JSON, and give them back, wi
   RunTrace run = two_ranks();
   run.name = run.title = odd;
   run.ranks[0].names[1] = odd;
-  write_chrome_trace(folder.file("all.json"), run);
+  write_chrome_trace(folder.file("all.json"), run)->commit();
   write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
   for (const char* file : {"all.json", "rank"}) {
     CAPTURE(file);
@@ -217,7 +217,7 @@ TEST_CASE("an arrow whose other end was not recorded is not drawn") {
   const TemporaryFolder folder;
   RunTrace run = two_ranks();
   run.ranks[1].spans.erase(run.ranks[1].spans.begin() + 4);  // what rank 1 received
-  write_chrome_trace(folder.file("all.json"), run);
+  write_chrome_trace(folder.file("all.json"), run)->commit();
   const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")));
   CHECK(all.broken == "");
   CHECK(all.arrows.count(0) == 0);
@@ -242,7 +242,7 @@ TEST_CASE("a trace that is longer than what is written at a time has every event
     spans.push_back(one);
   }
   const TemporaryFolder folder;
-  write_chrome_trace(folder.file("all.json"), run);
+  write_chrome_trace(folder.file("all.json"), run)->commit();
   const std::string text = chrome_trace_text(run);
   CHECK(text.size() > (std::size_t{1} << 20));
   CHECK((read_text(folder.file("all.json")) == text));

@@ -126,20 +126,13 @@ int print_explanation(Request& request) {
   return 0;
 }
 
-// Writes a file whole, or not at all.
-void write_file(const std::string& path, const std::string& content) {
-  FileBeside file(path);
-  file.write(content.data(), content.size());
-  file.commit();
-}
-
 int print_predicted_run(const Request& request) {
   require_distinct_files(
       {{"--run", request.run, PathUse::reads, "", ""}, {"--json", request.answer, PathUse::writes, "", ""}});
   const TrainingRun run = read_training_run(request.run);
   const RunAnswer prediction = predict_run(run);
   const auto band = band_of(run);
-  if (!request.answer.empty()) write_file(request.answer, run_json(run, prediction, band));
+  if (!request.answer.empty()) write_text_file(request.answer, run_json(run, prediction, band));
   for (const std::string& line : run_text(run, prediction, band)) print_line(line);
   return 0;
 }
