@@ -17,13 +17,18 @@ struct sigaction handler_before {};  // the outermost work
 
 void ask(int) { end_is_asked = true; }
 
+// A kernel's own handler, which ends it. It comes back when this library goes.
+struct HandlerOfKernel {
+  struct sigaction before = {};
+  ~HandlerOfKernel() { sigaction(SIGINT, &before, nullptr); }
+};
+
 }  // namespace
 
 extern "C" void muonwalk_let_work_be_interrupted() {
-  works_can_be_interrupted = true;
-  struct sigaction now {};
-  sigaction(SIGINT, nullptr, &now);
-  if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) signal(SIGINT, SIG_IGN);
+  static HandlerOfKernel kernels;
+  if (!works_can_be_interrupted.exchange(true)) sigaction(SIGINT, nullptr, &kernels.before);
+  signal(SIGINT, SIG_IGN);
 }
 
 InterruptibleWork::InterruptibleWork() {

@@ -3,9 +3,9 @@
 namespace muonwalk::sim {
 
 /// In a notebook Jupyter's button *Interrupt* sends SIGINT to the kernel, which dies of it where nobody is prepared.
-/// Once this was called, an idle kernel takes no notice (unless it has a handler of its own, which is left alone), and
-/// work in an InterruptibleWork ends with a sentence. To be called when the notebook's library is loaded; a notebook
-/// looks it up by its name, in the cell that loads the library.
+/// Once this was called, an idle kernel takes no notice, whatever handler it had, which comes back when the library
+/// goes; and work in an InterruptibleWork ends with a sentence. To be called when the notebook's library is loaded; a
+/// notebook looks it up by its name, in the cell that loads the library.
 extern "C" void muonwalk_let_work_be_interrupted();
 
 /// While one lives, SIGINT asks the work in its scope to end, and does nothing else; afterwards signals are as they

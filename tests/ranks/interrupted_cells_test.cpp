@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -115,22 +117,60 @@ TEST_CASE("a kernel: an interrupt while the parent computes ends the cell as wel
 
 namespace {
 std::atomic<int> heard{0};
+void interrupt_kernel(int) { _exit(4); }
 }  // namespace
 
-TEST_CASE("a kernel that has a handler of its own keeps it, and gets it back after the work") {
+TEST_CASE("a kernel that has a handler of its own, which ends it, lives on when it is interrupted while idle") {
   struct sigaction own {};
   own.sa_handler = [](int) { ++heard; };
   sigaction(SIGINT, &own, nullptr);
   muonwalk_let_work_be_interrupted();
   interrupt();
-  CHECK(heard == 1);
   Lesson<Local> lesson(test_info(), in_kernel(Grid().dp(2)));
   CHECK_THROWS_AS(lesson.step("wait", wait_for_each_other), RunError);
-  CHECK(heard == 1);
   interrupt();
-  CHECK(heard == 2);
+  CHECK(heard == 0);
+}
+
+TEST_CASE("a handler that a cell sets is as it was after the work") {
+  become_a_kernel();
+  signal(SIGINT, [](int) { ++heard; });
+  Lesson<Local> lesson(test_info(), in_kernel(Grid().dp(2)));
+  CHECK_THROWS_AS(lesson.step("wait", wait_for_each_other), RunError);
+  CHECK(heard == 0);
+  interrupt();
+  CHECK(heard == 1);
   signal(SIGINT, SIG_IGN);
 }
+
+TEST_CASE("a kernel's own handler comes back when the library goes") {
+  const pid_t kernel = fork();
+  REQUIRE(kernel >= 0);
+  if (kernel == 0) {
+    // Another run of this program, so that nobody has called it before.
+    setenv("MUONWALK_KERNEL_WITH_A_HANDLER", "1", 1);
+    execl("/proc/self/exe", "kernel", nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(kernel, &status, 0) == kernel);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 42));
+}
+
+namespace {
+
+void end_of_a_kernel() { _exit(handler_of_interrupts().sa_handler == interrupt_kernel ? 42 : 2); }
+
+const bool is_a_kernel = [] {
+  if (getenv("MUONWALK_KERNEL_WITH_A_HANDLER") == nullptr) return false;
+  signal(SIGINT, interrupt_kernel);
+  std::atexit(end_of_a_kernel);  // after what comes later
+  muonwalk_let_work_be_interrupted();
+  if (handler_of_interrupts().sa_handler != SIG_IGN) _exit(3);
+  std::exit(0);
+}();
+
+}  // namespace
 
 namespace {
 std::string told_apart;
