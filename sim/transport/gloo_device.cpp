@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -65,7 +67,15 @@ void hear_the_end() {
   std::call_once(once, [] { usual_end = std::set_terminate(end_of_process); });
 }
 
-constexpr const char* kMoreFiles = "allow more (ulimit -n), ask for fewer ranks, or give each a process of its own";
+// What the system has run out of, and what would work; empty where it is something else.
+std::string shortage(const std::exception& error) {
+  if (no_more_files(error))
+    return "too many files are open; allow more (ulimit -n), ask for fewer ranks, or give each a process of its own";
+  for (const int number : {EADDRINUSE, EADDRNOTAVAIL})  // whoever asks for any port is told that it is taken
+    if (std::strstr(error.what(), std::strerror(number)) != nullptr)
+      return "no port is free; ask for fewer ranks, or wait a minute until those of earlier runs are free again";
+  return "";
+}
 
 // A group of one rank, which has nobody to talk to: its communicator never posts a message.
 class GroupOfOne : public Backend {
@@ -115,8 +125,7 @@ GlooDevice::GlooDevice(const std::string& address) : state_(std::make_shared<Sta
     const BatchScope batch;
     state_->device = socket_transport::CreateDevice(socket_transport::attr(address.c_str()));
   } catch (const std::exception& error) {
-    if (no_more_files(error))
-      throw RunError(std::string("Gloo can't be started: too many files are open; ") + kMoreFiles);
+    if (const std::string what = shortage(error); !what.empty()) throw RunError("Gloo can't be started: " + what);
     throw RunError("Gloo can't use the address " + address + " of this machine, or start a thread: " + error.what() +
                    "; see that the address answers (ping " + address +
                    "), or allow more threads (ulimit -u) or open files (ulimit -n)");
@@ -150,9 +159,9 @@ std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, 
   } catch (const RunError&) {
     throw;
   } catch (const std::exception& error) {
+    const std::string what = shortage(error);
     throw RunError("rank " + std::to_string(rank) + " can't connect to the other ranks of group " + name + ": " +
-                   (no_more_files(error) ? std::string("too many files are open; ") + kMoreFiles
-                                         : std::string("one of them has died or left (") + error.what() + ")"));
+                   (what.empty() ? std::string("one of them has died or left (") + error.what() + ")" : what));
   }
 }
 

@@ -3,8 +3,12 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <net/if.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -127,6 +131,31 @@ TEST_CASE("files that run out, at any point: it works or says so in a sentence, 
     if (world.empty()) CHECK(refused > 0);
   }
 }
+
+#ifdef __linux__
+TEST_CASE("ports that run out: the sentence says so, and nobody is said to have died") {
+  constexpr int kCannotMakeSuchANetwork = 98;
+  for (const char* ports : {"50000 50003", "50000 50012"}) {  // fewer than ranks, and fewer than pairs of them
+    CAPTURE(ports);
+    const Outcome outcome = run_program(quick({"--network", "shared"}), kFaultLimitSeconds, [ports] {
+      ifreq loopback = {};
+      loopback.ifr_name[0] = 'l', loopback.ifr_name[1] = 'o';
+      loopback.ifr_flags = IFF_UP;
+      const bool made =
+          unshare(CLONE_NEWNET) == 0 && ioctl(socket(AF_INET, SOCK_DGRAM, 0), SIOCSIFFLAGS, &loopback) == 0 &&
+          static_cast<bool>(std::ofstream("/proc/sys/net/ipv4/ip_local_port_range") << ports << std::flush);
+      if (!made) _exit(kCannotMakeSuchANetwork);
+    });
+    if (outcome.exit_code == kCannotMakeSuchANetwork) {
+      MESSAGE("left out: no network with few ports can be made here");
+      return;
+    }
+    CHECK(outcome.exit_code == 3);
+    expect_sentence(outcome, {"no port is free", "ask for fewer ranks"});
+    CHECK(outcome.err.find("died or left") == std::string::npos);
+  }
+}
+#endif
 
 TEST_CASE("processes that run out, at any point: it works or says so in a sentence, and leaves nothing behind") {
   // The system sets root no limit, so root becomes somebody who has no process yet.
