@@ -228,9 +228,12 @@ std::string resumed_file(const std::string& path, const std::string& word, bool 
   }
   const std::string folder = path + "/" + word;
   const std::optional<std::string> latest = latest_checkpoint(fs::is_directory(folder, error) ? folder : path);
-  if (!latest)
-    throw UsageError(fmt::format("--resume {} has no checkpoint in it; --save FOLDER writes some.", in_quotes(path)));
-  return *latest;
+  if (latest) return *latest;
+  const std::string other = word == "muon" ? "adamw" : "muon", others = path + "/" + other;
+  if (fs::is_directory(others, error) && latest_checkpoint(others))
+    throw UsageError(fmt::format("--resume {} has checkpoints of {}, and none of {}; --optimizer {} goes on from them.",
+                                 in_quotes(path), other, word, other));
+  throw UsageError(fmt::format("--resume {} has no checkpoint in it; --save FOLDER writes some.", in_quotes(path)));
 }
 
 Pretraining requested_pretraining(const PretrainingRequest& request, const RankInfo& rank) {

@@ -217,4 +217,14 @@ TEST_CASE("--resume: a file, a folder, or the way's own folder in it; each with 
   const std::string own = put(folder.file("muon"), 3);
   CHECK(resumed_file(folder.path(), "muon", false) == own);
   CHECK(resumed_file(folder.path(), "adamw", false) == latest);
+  for (const char* mine : {"muon", "adamw"}) {
+    const TemporaryFolder of_one;
+    const std::string other = std::string(mine) == "muon" ? "adamw" : "muon";
+    REQUIRE(mkdir(of_one.file(other).c_str(), 0777) == 0);
+    const auto refusal = [&] { return usage_error([&] { resumed_file(of_one.path(), mine, true); }); };
+    CHECK(refusal() == "--resume \"" + of_one.path() + "\" has no checkpoint in it; --save FOLDER writes some.");
+    put(of_one.file(other), 3);
+    CHECK(refusal() == "--resume \"" + of_one.path() + "\" has checkpoints of " + other + ", and none of " + mine +
+                           "; --optimizer " + other + " goes on from them.");
+  }
 }
