@@ -155,7 +155,7 @@ std::string batch_of(const ModelShape& model, const TrainingLayout& layout) {
   return batch_text(model, std::int64_t{layout.dp} * layout.micro_batch * layout.accumulation);
 }
 
-std::string document(const Json& all) { return all.dump(1) + "\n"; }
+std::string document(const Json& all) { return all.dump(1, ' ', true) + "\n"; }
 
 }  // namespace
 

@@ -245,10 +245,11 @@ RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& softw
 }
 
 std::vector<std::string> predicted_rows(const PublishedRuns& runs) {
-  std::vector<std::string> rows = {fmt::format("{},{}", runs.header, fmt::join(kPredicted, ","))};
+  const auto shown = [](const std::string& row) { return visible_name(row, 1 << 30); };
+  std::vector<std::string> rows = {fmt::format("{},{}", shown(runs.header), fmt::join(kPredicted, ","))};
   for (const PublishedRun& run : runs.runs) {
     const RunPrediction prediction = predict_run(run);
-    rows.push_back(fmt::format("{},{:.6g},{:.6g},{}", run.row, prediction.tokens_per_second,
+    rows.push_back(fmt::format("{},{:.6g},{:.6g},{}", shown(run.row), prediction.tokens_per_second,
                                prediction.memory_gibibytes, prediction.fits ? 1 : 0));
   }
   return rows;

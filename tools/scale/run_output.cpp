@@ -107,7 +107,7 @@ std::string run_json(const TrainingRun& run, const RunAnswer& prediction, const 
                     {"t_m_over_b_percent", 100 * prediction.jordan},
                     {"launch_bound_below", prediction.least_side},
                     {"assumed", run.assumed}};
-  return all.dump(1) + "\n";
+  return all.dump(1, ' ', true) + "\n";
 }
 
 }  // namespace muonwalk::sim

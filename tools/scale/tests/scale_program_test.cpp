@@ -230,6 +230,28 @@ TEST_CASE("muonwalk-scale predict: the rows as they stand there, and three colum
   CHECK(predictions[4].back() == '0');  // fewer micro-batches than a pipeline of eight stages takes
 }
 
+TEST_CASE("muonwalk-scale: what can't be seen in names and cells is written as letters in JSON and CSV") {
+  const TemporaryFolder folder;
+  const std::string hidden = "a\u2028b\u202ec\u009b", cell = hidden + "\x1b[31m";
+  nlohmann::json cluster = nlohmann::json::parse(read_text(kCluster));
+  cluster["name"] = cell;
+  write_text(folder.file("mine.json"), cluster.dump());
+  nlohmann::json wanted = nlohmann::json::parse(read_text(MUONWALK_ROOT "/tools/scale/runs/nanogpt-124m.json"));
+  wanted["name"] = cell;
+  write_text(folder.file("run.json"), wanted.dump());
+  const std::string answer = folder.file("answer.json");
+  output({"predict", "--run", folder.file("run.json"), "--json", answer});
+  std::string csv;
+  for (const std::string& row :
+       predicted(std::string(kColumnsOfRuns) + ",note" + hidden + "\n8B,1,1,8,1,0,1,8," + cell + "\n"))
+    csv += row;
+  CHECK(csv.find("a\\u{2028}b\\u{202e}c") != std::string::npos);
+  const std::string plan = output({"plan", "--gpus", "16", "--cluster", folder.file("mine.json"), "--json"});
+  CHECK(nlohmann::json::parse(plan)["cluster"] == cell);
+  for (const std::string& text : {csv, plan, read_text(answer)})
+    for (const char* one : {"\u2028", "\u202e", "\u009b", "\x1b"}) CHECK(text.find(one) == std::string::npos);
+}
+
 TEST_CASE("muonwalk-scale predict, validate: tables that can't be, with the line that is wrong") {
   TemporaryFolder folder;
   expect_refused({"predict", folder.path()}, "it is a folder");
