@@ -9,7 +9,7 @@ def as_jupyter_writes(notebook):
 
 
 class Malformed(ValueError):
-    """A file that holds no notebook: why, in a sentence."""
+    """A file that is not a notebook: why, in a sentence."""
 
 
 def _is_text(value):
@@ -33,7 +33,7 @@ def _is_output(output):
 
 
 def read(path):
-    """Throws Malformed for what is no notebook, so that nobody has to look again at what it holds."""
+    """Throws Malformed for a file that is not a notebook, so that nobody has to look again at what it holds."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

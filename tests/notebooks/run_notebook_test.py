@@ -81,7 +81,7 @@ class WhatCountsAsAFailure(unittest.TestCase):
                 self.assertNotIn("after", done.stdout)
                 self.assertIn("0 passed, 1 failed", done.stdout)
 
-    def test_what_is_no_notebook_is_refused_in_a_sentence(self):
+    def test_what_is_not_a_notebook_is_refused_in_a_sentence(self):
         good = notebook("int x;")["cells"][0]
         for text in (b"", b"{", b"\xff\xfe", b"[]", b"7", b"[" * 100000, b"{}", b'{"cells": 7}', b'{"cells": ["\\u001b[31m"]}',
                      *(json.dumps({"cells": [{**good, **other}]}).encode()
