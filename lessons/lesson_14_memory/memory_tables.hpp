@@ -3,7 +3,6 @@
 #include <initializer_list>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/classroom/comparison.hpp"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 #include "src/errors.hpp"
 #include "src/numerics/newton_schulz.hpp"

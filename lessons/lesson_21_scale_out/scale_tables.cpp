@@ -11,7 +11,6 @@
 #include "src/text/text.hpp"
 #include "tools/scale/collective_time.hpp"
 #include "tools/scale/comparison.hpp"
-#include "tools/scale/layout_search.hpp"
 #include "tools/scale/muon_cost.hpp"
 #include "tools/scale/published_pairs.hpp"
 #include "tools/scale/published_runs.hpp"

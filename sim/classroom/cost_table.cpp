@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "src/text/text.hpp"
 

@@ -5,8 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
-#include <string>
-#include <vector>
 
 #include "sim/terminal/empty_values.hpp"
 #include "sim/terminal/end_on_signals.hpp"

@@ -7,7 +7,6 @@
 #endif
 
 #include <cstdint>
-#include <utility>
 
 #include "src/numerics/chain_kernel.hpp"
 #include "src/numerics/fused.hpp"

@@ -1,7 +1,6 @@
 #include "src/numerics/memory_meter.hpp"
 
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <new>
 #include <utility>

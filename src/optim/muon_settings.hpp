@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <string>
-#include <vector>
 
 #include "src/layout/parameter.hpp"
 #include "src/numerics/newton_schulz.hpp"

@@ -6,7 +6,6 @@
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
-#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {

@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
-#include <vector>
 
 namespace muonwalk {
 namespace {

@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 
 namespace muonwalk {
 namespace {

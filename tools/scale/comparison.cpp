@@ -1,7 +1,6 @@
 #include "tools/scale/comparison.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 
 #include "src/errors.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <utility>
 
 #include "src/text/text.hpp"
 #include "tools/scale/training_memory.hpp"

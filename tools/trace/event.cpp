@@ -4,7 +4,6 @@
 
 #include <array>
 #include <iterator>
-#include <utility>
 
 #include "src/text/names.hpp"
 

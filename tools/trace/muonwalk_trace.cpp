@@ -1,5 +1,4 @@
 // muonwalk-trace: reads traces of distributed training and says what was counted, next to what it means.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -8,8 +7,6 @@
 #include <vector>
 
 #include "sim/terminal/reading_program.hpp"
-#include "sim/terminal/terminal.hpp"
-#include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
 #include "src/text/text.hpp"

@@ -1,6 +1,5 @@
 #include "tools/trace/rank_times.hpp"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "src/numerics/interval_set.hpp"
 #include "tools/trace/event.hpp"

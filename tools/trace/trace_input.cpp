@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "src/errors.hpp"
 #include "src/io/unfinished.hpp"

@@ -5,7 +5,6 @@
 #include "src/optim/strategies/all_to_all.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "src/optim/strategies/strategy.hpp"
