@@ -112,7 +112,7 @@ def timeline(root, page, options, site):
             raise LessonError(f"the page of the trace has no {what}; has tools/trace/page/page.html changed?")
         return found[1]
 
-    parts = ("sim/replay/page/tooltip.js", "tools/trace/page/timeline.js", "docs/figures/trace.js")
+    parts = ("tools/trace/page/tooltip.js", "tools/trace/page/timeline.js", "docs/figures/trace.js")
     script = "\n".join((root / each).read_text(encoding="utf-8") for each in parts)
     (site / "timeline.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
     shutil.copyfile(root / "third_party/echarts/echarts.min.js", site / "echarts.js")

@@ -38,15 +38,19 @@ PictureRun picture_run(const std::vector<TraceFile>& files, const Summary& summa
 /// where there are more events, the shortest ones are drawn together, and the page says so.
 std::string trace_page(const TracePicture& picture, std::int64_t most_slices = 12'000);
 
-/// The files that the page is made from, in the folder page/: page_html is the text of page.html. Others are in
-/// sim/replay/page_texts.hpp.
+/// The files that the page is made from, in the folder page/ and in third_party/echarts: page_html is the text of
+/// page.html.
 namespace page_texts {
 
 extern const char* const page_html;
+extern const char* const page_css;
 extern const char* const trace_css;
 extern const char* const page_js;
 extern const char* const bars_js;
 extern const char* const timeline_js;
+extern const char* const tooltip_js;
+extern const char* const echarts_js;
+extern const char* const echarts_notice;
 
 }  // namespace page_texts
 

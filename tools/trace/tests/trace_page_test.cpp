@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "sim/replay/page_texts.hpp"
 #include "sim/replay/svg_parts.hpp"
 #include "src/text/text.hpp"
 #include "tests/io/temporary_folder.hpp"
