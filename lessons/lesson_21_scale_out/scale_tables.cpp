@@ -12,7 +12,6 @@
 #include "tools/scale/collective_time.hpp"
 #include "tools/scale/comparison.hpp"
 #include "tools/scale/muon_cost.hpp"
-#include "tools/scale/published_pairs.hpp"
 #include "tools/scale/published_runs.hpp"
 #include "tools/scale/published_steps.hpp"
 #include "tools/scale/validation.hpp"

@@ -14,12 +14,10 @@
 #include "src/io/file_identity.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "tools/scale/found_layouts_output.hpp"
 #include "tools/scale/layout_search.hpp"
-#include "tools/scale/published_pairs.hpp"
+#include "tools/scale/prediction_output.hpp"
 #include "tools/scale/published_runs.hpp"
 #include "tools/scale/published_steps.hpp"
-#include "tools/scale/run_output.hpp"
 #include "tools/scale/stage_filling.hpp"
 #include "tools/scale/validation.hpp"
 

@@ -1,6 +1,4 @@
 // What is printed of a search and of one layout: text that fits, JSON and CSV that other programs read.
-#include "tools/scale/found_layouts_output.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "src/text/text.hpp"
 #include "tests/near.hpp"
 #include "tests/ranks/run_program.hpp"
+#include "tools/scale/prediction_output.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -14,8 +14,8 @@
 #include "tests/near.hpp"
 #include "tests/ranks/run_program.hpp"
 #include "tools/scale/muon_cost.hpp"
-#include "tools/scale/published_pairs.hpp"
-#include "tools/scale/run_output.hpp"
+#include "tools/scale/prediction_output.hpp"
+#include "tools/scale/published_steps.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/scale/layout_search.hpp"
+#include "tools/scale/run_prediction.hpp"
 
 namespace muonwalk::sim {
 
@@ -19,5 +21,13 @@ std::vector<std::string> explanation_text(const StepQuestion& question, const St
 
 /// One prediction as JSON, with a line end at the end.
 std::string explanation_json(const StepQuestion& question, const StepPrediction& prediction);
+
+/// What Muon adds to a step of a run, as lines of at most 100 columns: both steps, the optimizer's own time, bytes by
+/// collective, memory, the band, every term of the step, and what was taken where the file is silent.
+std::vector<std::string> run_text(const TrainingRun& run, const RunAnswer& prediction,
+                                  const std::pair<RunBand, RunBand>& band);
+
+/// The same as JSON, "muonwalk-answer 1".
+std::string run_json(const TrainingRun& run, const RunAnswer& prediction, const std::pair<RunBand, RunBand>& band);
 
 }  // namespace muonwalk::sim
