@@ -47,9 +47,7 @@ std::vector<PhaseMemory> charted(const RankMemory& memory) {
 // "bucket 0.1", in the order in which a step goes through them.
 std::vector<std::string> bucket_names(const Layout& layout) {
   std::vector<std::string> names;
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
-    for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k)
-      names.push_back(fmt::format("bucket {}.{}", b, k));
+  for (const auto& [b, k] : layout.all_buckets()) names.push_back(fmt::format("bucket {}.{}", b, k));
   return names;
 }
 

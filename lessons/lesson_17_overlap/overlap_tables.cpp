@@ -41,8 +41,6 @@ std::string ways_table(const std::vector<PlannedStep>& ways) {
                {"Newton–Schulz", Digits{1, "MFLOP"}},
                {"peak elements", number_text}});
   for (const PlannedStep& way : ways) {
-    std::size_t buckets = 0;
-    for (const Buffer& buffer : way.layout.buffers) buckets += buffer.buckets.size();
     const Traffic traffic = gathered_by_rank_0(way);
     double most = 0;
     Index peak = 0;
@@ -50,7 +48,7 @@ std::string ways_table(const std::vector<PlannedStep>& ways) {
       most = std::max(most, flops(plan, phases::orthogonalize));
       peak = std::max(peak, peak_elements(plan));
     }
-    table.row({way.name, buckets, traffic.messages_sent, traffic.bytes_sent, most / 1e6, peak});
+    table.row({way.name, way.layout.all_buckets().size(), traffic.messages_sent, traffic.bytes_sent, most / 1e6, peak});
   }
   return table.text();
 }

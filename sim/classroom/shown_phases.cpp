@@ -7,16 +7,9 @@
 namespace muonwalk::sim {
 namespace {
 
-// How many buckets there are in all.
-std::size_t buckets_in(const Layout& layout) {
-  std::size_t buckets = 0;
-  for (const Buffer& buffer : layout.buffers) buckets += buffer.buckets.size();
-  return buckets;
-}
-
 // " 2", which tells buckets apart where there are several.
 std::string bucket_suffix(const Layout& layout, int number) {
-  return buckets_in(layout) > 1 ? fmt::format(" {}", number) : "";
+  return layout.all_buckets().size() > 1 ? fmt::format(" {}", number) : "";
 }
 
 // Calls visit(buffer, bucket, its two numbers, and its number among all).

@@ -247,9 +247,7 @@ MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int d
   for (int step = 0; step < setup.strategy.period; ++step)
     sum.add(setup.strategy.optimizer(layout, settings, step)
                 ->plan(layout, layout.grid.place(layout.grid.rank(busiest, 0))));
-  Index buckets = 0;
-  for (const Buffer& buffer : layout.buffers) buckets += static_cast<Index>(buffer.buckets.size());
-  return sum.cost(buckets);
+  return sum.cost(static_cast<Index>(layout.all_buckets().size()));
 }
 
 MuonCost muon_cost(const ModelShape& model, const TrainingLayout& layout, const MuonSetup& setup,
