@@ -8,9 +8,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "src/optim/full_step.hpp"
 #include "src/optim/recipes.hpp"
-#include "src/optim/strategies/block_wise.hpp"
-#include "src/optim/strategies/distributed_gram.hpp"
 #include "src/optim/strategies/strategy.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_fibers.hpp"
@@ -42,12 +41,12 @@ std::string first_difference(const Case& c, const MakeAfter& make) {
   return "";
 }
 
-// The two optimizers of this room for a layout; block-wise with a period.
+// The two optimizers of this room for a layout, any layout.
 MakeAfter gram(const Case& c) {
-  return [c](int) { return std::make_unique<DistributedGram>(c.settings, TpCuts(c.layout())); };
+  return [c](int steps) { return distributed_gram().optimizer(c.layout(), c.settings, steps); };
 }
-MakeAfter blocks(const Case& c, int period) {
-  return [c, period](int steps) { return std::make_unique<BlockWise>(c.settings, TpCuts(c.layout()), period, steps); };
+MakeAfter blocks(const Case& c) {
+  return [c](int steps) { return block_wise().optimizer(c.layout(), c.settings, steps); };
 }
 
 // A random case with another policy of ownership, and another recipe, for each seed.
@@ -103,7 +102,7 @@ TEST_CASE(
     const Case c = varied_case(seed);
     INFO(c.text());
     REQUIRE(first_difference(c, gram(c)) == "");
-    REQUIRE(first_difference(c, blocks(c, static_cast<int>(1 + seed % 3))) == "");
+    REQUIRE(first_difference(c, blocks(c)) == "");
 
     const Layout layout = c.layout();
     const std::string numbers = std::string(products_name(c.settings.newton_schulz.products)) + " " +
@@ -133,10 +132,11 @@ TEST_CASE("orthogonalizers: where TP cuts nothing, the bits and the plan are Muo
       c.grid = Grid().dp(c.grid.dp());
     else
       for (Parameter& parameter : c.parameters) parameter.tp_split_dim = SplitDim::none;
+    c.settings.gather_unrounded = true;  // as block-wise has it
     INFO(c.text());
     const Muon muon(c.settings);
     const auto expected = reference_steps(c, muon);
-    for (const MakeAfter& make : {gram(c), blocks(c, 2)}) {
+    for (const MakeAfter& make : {gram(c), blocks(c)}) {
       REQUIRE(first_difference(c, make) == "");
       const auto weights = reference_steps(c, *make(0));
       for (int step = 0; step < c.steps; ++step) {
@@ -254,7 +254,7 @@ TEST_CASE(
     Case c = one_matrix({24, 40}, dim, 4);
     c.steps = 4;
     const Matrix before = c.weights()[0].matrix;
-    const auto muon = first_matrix(c, Muon(c.settings)), mine = first_matrix(c, *blocks(c, 2)(0));
+    const auto muon = first_matrix(c, Muon(c.settings)), mine = first_matrix(c, *blocks(c)(0));
     CHECK(same_bits(mine[0], muon[0]));
     // Both begin the second step with the same weights and the same momentum.
     const double apart = norm_of_difference(mine[1], muon[1]) / norm_of_difference(muon[0], muon[1]);
@@ -262,13 +262,8 @@ TEST_CASE(
             " of its update");
     CHECK(apart > 0.3);
     // A counter that begins with the second step.
-    CHECK_FALSE(same_bits(first_matrix(c, *blocks(c, 2)(1))[0], muon[0]));
-    CHECK(same_bits(first_matrix(c, *blocks(c, 2)(2))[0], muon[0]));
-    CHECK(same_bits(first_matrix(c, *blocks(c, 1)(0))[3], muon[3]));
-    // Every third.
-    const auto third = first_matrix(c, *blocks(c, 3)(0));
-    CHECK(same_bits(third[1], mine[1]));
-    CHECK_FALSE(same_bits(third[2], mine[2]));
+    CHECK_FALSE(same_bits(first_matrix(c, *blocks(c)(1))[0], muon[0]));
+    CHECK(same_bits(first_matrix(c, *blocks(c)(2))[0], muon[0]));
 
     for (int step = 0; step < 4; ++step)
       CHECK(sent_over_tp(block_wise(), c, 1, step) == (step % 2 == 0 ? sent_over_tp(tp_duplicated(), c, 1) : 0));
@@ -277,7 +272,7 @@ TEST_CASE(
 
 TEST_CASE("block-wise: a block is a matrix of its own, with the scale of its own shape") {
   const Case c = one_matrix({24, 40}, SplitDim::columns, 4);
-  const Matrix whole = first_matrix(c, *blocks(c, 2)(1))[0];
+  const Matrix whole = first_matrix(c, *blocks(c)(1))[0];
   for (int t = 0; t < 4; ++t) {
     const auto part = [t](const Matrix& x) {
       Matrix columns(24, 10);
@@ -297,19 +292,17 @@ TEST_CASE("orthogonalizers: what can't work is refused in a sentence") {
   CHECK(usage_error([&] { gram(c)(0); }) ==
         "distributed Gram can't orthogonalize parameter \"w\" in 2 pieces, because TP may cut across them; take it as "
         "one matrix, or another strategy");
-  CHECK(usage_error([&] { blocks(c, 2)(0); }) ==
+  CHECK(usage_error([&] { blocks(c)(0); }) ==
         "block-wise Muon can't orthogonalize parameter \"w\" in 2 pieces, because TP may cut across them; take it as "
         "one matrix, or another strategy");
   c.settings.fused.clear();
-  CHECK(usage_error([&] { blocks(c, 0)(0); }) ==
-        "a full step in every 0 steps makes no sense for block-wise Muon; it takes at least 1");
   CHECK_THROWS_WITH_AS(
       gram(c)(0)->reference({{"v", Matrix(6, 8)}})->step({{Matrix(6, 8)}}),
       "how TP cuts parameter \"v\" is not known; it is not in the layout that the optimizer was made for",
       std::invalid_argument);
 
   // A number that is not finite: the rank whose slice it is in says where.
-  for (const MakeAfter& make : {gram(c), blocks(c, 2)}) {
+  for (const MakeAfter& make : {gram(c), blocks(c)}) {
     const std::string sentence = usage_error([&] {
       const Layout layout = c.layout();
       run_ranks(c.grid, [&](TestRank& rank) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "src/optim/full_step.hpp"
 #include "src/optim/strategies/strategy.hpp"
 #include "tests/optim/recorded_step.hpp"
 
@@ -17,6 +18,15 @@ Case laid_out(const Strategy& strategy, Case c);
 
 /// Makes the strategy's optimizer, as it is after `steps` steps. Strategy and layout must outlive it.
 MakeOptimizer maker(const Strategy& strategy, const Case& c, const Layout& layout, int steps = 0);
+
+/// The DP rank that orthogonalizes the parameter of this number, by the plans of all ranks; −1: nobody.
+inline int worker_of(int parameter, const std::vector<Plan>& plans) {
+  for (const Plan& plan : plans)
+    for (const Operation& operation : plan.operations)
+      if (const Work* work = std::get_if<Work>(&operation))
+        if (work->phase == phases::orthogonalize && work->parameter == parameter) return plan.place.dp;
+  return -1;
+}
 
 /// Whether the strategy takes these settings. (a) to (f) take all.
 bool takes(const Strategy& strategy, const Layout& layout, const MuonSettings& settings);

@@ -95,7 +95,7 @@ std::unique_ptr<Optimizer> make_odd(const Layout&, const MuonSettings& settings,
 }  // namespace
 
 TEST_CASE("strategy_cost: the mean over a period, the memory of its worst step, and all TP ranks where they differ") {
-  const Strategy odd = {'z', "odd", "nobody", gather_everything().lay_out, make_odd, 2};
+  const Strategy odd = {'z', "odd", gather_everything().lay_out, make_odd, 2};
   const Grid grid = Grid().dp(2).tp(3);
   const StrategyCost cost = strategy_cost(odd, {{"w", {4, 6}}}, grid, 0, MuonSettings());
   // Of 7 elements the three ranks sum up 2, 2 and 3; each sends the others' pieces, and its own sum to both of them.

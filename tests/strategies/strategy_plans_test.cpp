@@ -7,15 +7,13 @@
 
 #include "src/comm/predicted_traffic.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/optim/strategies/all_to_all.hpp"
-#include "src/optim/strategies/block_wise.hpp"
-#include "src/optim/strategies/distributed_gram.hpp"
-#include "src/optim/strategies/strategy.hpp"
 #include "src/optim/strategies/strategy_cost.hpp"
+#include "src/optim/strategies/tp_cuts.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 #include "tests/sentence_of.hpp"
+#include "tests/strategies/strategy_case.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;
@@ -43,11 +41,15 @@ TEST_CASE("(e): workers are dealt out over the matrices of all buffers, and grad
   std::vector<Parameter> parameters = dealt_parameters();
   parameters[1].group = parameters[3].group = 1;
   const Layout layout = all_to_all().lay_out(parameters, Grid().dp(3).tp(2), 0);
-  AllToAllMuon optimizer(layout, MuonSettings());
+  const auto optimizer = all_to_all().optimizer(layout, MuonSettings(), 0);
+  std::vector<Plan> plans;
+  for (int rank = 0; rank < layout.grid.size(); ++rank)
+    plans.push_back(optimizer->plan(layout, layout.grid.place(rank)));
   // In the order of the buffers: up, gate, tall; down, free. By work: up, gate, down, free, tall.
   const std::vector<Parameter> in_order = {parameters[0], parameters[2], parameters[4], parameters[1], parameters[3]};
   const std::vector<int> dealt = balanced_owners(in_order, 3);
-  for (int i = 0; i < 5; ++i) CHECK(optimizer.worker(i / 3, i % 3) == dealt[static_cast<std::size_t>(i)]);
+  const int numbers[] = {0, 2, 4, 1, 3};
+  for (std::size_t i = 0; i < 5; ++i) CHECK(worker_of(numbers[i], plans) == dealt[i]);
 
   MuonSettings summed;
   summed.summed_gradients = true;
@@ -58,16 +60,17 @@ TEST_CASE("(e): workers are dealt out over the matrices of all buffers, and grad
   std::vector<std::string> said(4);
   run_ranks(Grid(), [&](TestRank& rank) {
     const StepContext context{alone, rank.place, rank.dp, rank.tp};
-    AllToAllMuon of_sums(alone, summed), started(alone, MuonSettings());
-    of_sums.start(alone, rank.place, zero_buckets(alone));
-    said[0] = sentence_of([&] { of_sums.plan(alone, rank.place); });
-    said[1] = sentence_of([&] { of_sums.step(context, zero_buckets(alone)); });
-    started.start(alone, rank.place, zero_buckets(alone));
-    said[2] = sentence_of([&] { started.step(context, Buckets{{Flat(3)}, {Flat(4)}}); });
+    const auto of_sums = all_to_all().optimizer(alone, summed, 0);
+    of_sums->start(alone, rank.place, zero_buckets(alone));
+    said[0] = sentence_of([&] { of_sums->plan(alone, rank.place); });
+    said[1] = sentence_of([&] { of_sums->step(context, zero_buckets(alone)); });
+    const auto started = all_to_all().optimizer(alone, MuonSettings(), 0);
+    started->start(alone, rank.place, zero_buckets(alone));
+    said[2] = sentence_of([&] { started->step(context, Buckets{{Flat(3)}, {Flat(4)}}); });
     Buckets weights = zero_buckets(alone);
     weights[1][0].resize(7);
-    started.start(alone, rank.place, weights);
-    said[3] = sentence_of([&] { started.step(context, zero_buckets(alone)); });
+    started->start(alone, rank.place, weights);
+    said[3] = sentence_of([&] { started->step(context, zero_buckets(alone)); });
   });
   CHECK(said[0] == "the plan of AllToAllMuon" + own);
   CHECK(said[1] == "AllToAllMuon" + own);
@@ -100,8 +103,6 @@ TEST_CASE("TpCuts: pieces and their direction for every cut; without TP there is
   CHECK(sentence_of([&] { cuts.pieces("other"); }) == "how TP cuts parameter \"other\"" + end);
   CHECK(sentence_of([&] { cuts.by_rows("another"); }) == "how TP cuts parameter \"another\"" + end);
   CHECK(slice_name(layout.meta("down"), 3) == "down, TP slice 3");
-  CHECK(usage_error([] { BlockWise(MuonSettings(), TpCuts(plan_layout({}, Grid())), -2); }) ==
-        "a full step in every -2 steps makes no sense for block-wise Muon; it takes at least 1");
 }
 
 TEST_CASE(
@@ -177,30 +178,29 @@ TEST_CASE("block-wise: its plan, its reference and a second start go on from the
   c.grid = Grid().tp(2);
   c.steps = 1;
   const Layout layout = c.layout();
-  const TpCuts cuts(layout);
-  const auto made_after = [&](int steps) { return BlockWise(c.settings, cuts, 3, steps); };
-  const auto plan_after = [&](int steps) { return made_after(steps).plan(layout, c.grid.place(1)).operations; };
+  const auto made_after = [&](int steps) { return block_wise().optimizer(layout, c.settings, steps); };
+  const auto plan_after = [&](int steps) { return made_after(steps)->plan(layout, c.grid.place(1)).operations; };
   CHECK_FALSE(plan_after(0) == plan_after(1));
-  CHECK(plan_after(1) == plan_after(2));
-  CHECK(plan_after(3) == plan_after(0));
+  CHECK(plan_after(2) == plan_after(0));
+  CHECK(plan_after(3) == plan_after(1));
   std::vector<std::vector<Operation>> plans(6);
   std::vector<Matrix> stepped(5);
   run_ranks(c.grid, [&](TestRank& rank) {
-    BlockWise optimizer = made_after(2);
+    const auto optimizer = made_after(1);
     for (int step = 0; step < 5; ++step) {
-      if (step == 4) optimizer.start(layout, rank.place, zero_buckets(layout));
-      if (step == 0) optimizer.start(layout, rank.place, pack_buckets(layout, pointers(c.weights()), rank.place.tp));
+      if (step == 3) optimizer->start(layout, rank.place, zero_buckets(layout));
+      if (step == 0) optimizer->start(layout, rank.place, pack_buckets(layout, pointers(c.weights()), rank.place.tp));
       if (rank.place.rank == 1) {
-        plans[static_cast<std::size_t>(step)] = optimizer.plan(layout, rank.place).operations;
-        stepped[static_cast<std::size_t>(step)] = reference_steps(c, optimizer)[0][0].matrix;
+        plans[static_cast<std::size_t>(step)] = optimizer->plan(layout, rank.place).operations;
+        stepped[static_cast<std::size_t>(step)] = reference_steps(c, *optimizer)[0][0].matrix;
       }
-      optimizer.step({layout, rank.place, rank.dp, rank.tp}, handed_gradients(c, layout, rank, 0, optimizer));
+      optimizer->step({layout, rank.place, rank.dp, rank.tp}, handed_gradients(c, layout, rank, 0, *optimizer));
     }
   });
   for (const std::size_t step : {0, 1, 2, 3, 4}) {
     CAPTURE(step);
-    const int counted = step == 4 ? 2 : 2 + static_cast<int>(step);
+    const int counted = 1 + static_cast<int>(step % 3);
     CHECK(plans[step] == plan_after(counted));
-    CHECK(same_bits(stepped[step], reference_steps(c, made_after(counted))[0][0].matrix));
+    CHECK(same_bits(stepped[step], reference_steps(c, *made_after(counted))[0][0].matrix));
   }
 }

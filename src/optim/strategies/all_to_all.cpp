@@ -2,11 +2,15 @@
 // it: the owners of its elements send it their parts of the update, all of a bucket in one all-to-all, and get their
 // parts of the orthogonal matrix back in another. So do dion's megabatches, torchtitan's DistMuon, and a proposal for
 // Megatron-LM (pull request 6676).
-#include "src/optim/strategies/all_to_all.hpp"
-
+//
+// So nothing is computed twice over dp, and an element travels once each way, however many ranks there are. What
+// travels has two bytes per element where MuonSettings::gathered says so; also on the way back, which loses nothing,
+// because there Newton–Schulz has computed in bf16. No rank sends to itself, and padding stays at home. Any policy of
+// ownership will do; who owns whole matrices has no need of it.
 #include <algorithm>
 #include <utility>
 
+#include "src/optim/full_step.hpp"
 #include "src/optim/strategies/strategy.hpp"
 
 namespace muonwalk {
@@ -190,11 +194,18 @@ std::vector<double> work_of_workers(const Layout& layout, int ns_steps) {
   return flops;
 }
 
-std::unique_ptr<Optimizer> with_workers(const Layout& layout, const MuonSettings& settings, int) {
-  return std::make_unique<AllToAllMuon>(layout, settings);
-}
+// For the layout that it is started with, and planned for: it has to know where matrices will lie.
+class AllToAllMuon : public Muon {
+ public:
+  AllToAllMuon(const Layout& layout, const MuonSettings& settings);
 
-}  // namespace
+  std::string name() const override { return "Muon, all-to-all"; }
+  void step(const StepContext& context, const BucketsView& gradients) override;
+  Plan plan(const Layout& layout, const Place& place) const override;
+
+ private:
+  std::vector<std::vector<int>> workers_;  // [buffer][parameter of the buffer]
+};
 
 AllToAllMuon::AllToAllMuon(const Layout& layout, const MuonSettings& settings) : Muon(settings) {
   const std::vector<int> workers = workers_of(layout);
@@ -250,9 +261,14 @@ Plan AllToAllMuon::plan(const Layout& layout, const Place& place) const {
   return plan;
 }
 
+std::unique_ptr<Optimizer> with_workers(const Layout& layout, const MuonSettings& settings, int) {
+  return std::make_unique<AllToAllMuon>(layout, settings);
+}
+
+}  // namespace
+
 Strategy all_to_all() {
-  return {'e',  "all-to-all",   "dion, torchtitan DistMuon", gather_everything().lay_out, with_workers, 1,
-          true, work_of_workers};
+  return {'e', "all-to-all", gather_everything().lay_out, with_workers, 1, true, work_of_workers};
 }
 
 }  // namespace muonwalk

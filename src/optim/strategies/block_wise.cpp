@@ -1,17 +1,25 @@
 // (h) Every TP rank orthogonalizes its own slice as if it were a matrix, so that nothing travels over tp; every
 // kBlockWisePeriod-th step is that of (f). Megatron-LM can leave out the full steps as well (tp_mode "blockwise");
 // MuonBP takes them from time to time, to keep training stable.
-#include "src/optim/strategies/block_wise.hpp"
-
-#include <fmt/format.h>
-
+//
+// Slices that are orthogonal do not make an orthogonal matrix: this is another optimizer, and its reference is one
+// process that steps the same blocks. A block is scaled by its own shape, and the whole matrix in a full step by the
+// whole shape, as Megatron-LM does both (megatron/core/optimizer/emerging_optimizers.py, TensorParallelMuon: with
+// tp_mode "blockwise" it leaves out the size of TP, by which it multiplies the cut side for the scale in the other
+// modes). MuonBP (Khaled et al., 2025, arXiv 2510.16981) has two learning rates, one for each kind of step; here they
+// are one.
 #include <utility>
 
-#include "src/errors.hpp"
+#include "src/optim/full_step.hpp"
 #include "src/optim/serial_muon.hpp"
+#include "src/optim/strategies/strategy.hpp"
+#include "src/optim/strategies/tp_cuts.hpp"
 
 namespace muonwalk {
 namespace {
+
+// Whether the step after so many takes whole matrices.
+bool is_full(int steps) { return steps % kBlockWisePeriod == 0; }
 
 // The step in which every slice is a matrix of its own.
 class BlockOrthogonalizer : public DuplicatedOrthogonalizer {
@@ -42,11 +50,8 @@ class BlockOrthogonalizer : public DuplicatedOrthogonalizer {
 
 class SerialBlockWise : public SerialMuon {
  public:
-  SerialBlockWise(std::vector<NamedMatrix> parameters, MuonSettings settings, TpCuts cuts, int period, int steps)
-      : SerialMuon(std::move(parameters), std::move(settings)),
-        cuts_(std::move(cuts)),
-        period_(period),
-        steps_(steps) {}
+  SerialBlockWise(std::vector<NamedMatrix> parameters, MuonSettings settings, TpCuts cuts, int steps)
+      : SerialMuon(std::move(parameters), std::move(settings)), cuts_(std::move(cuts)), steps_(steps) {}
 
   void step(const std::vector<std::vector<Matrix>>& gradients) override {
     SerialMuon::step(gradients);
@@ -55,7 +60,7 @@ class SerialBlockWise : public SerialMuon {
 
  protected:
   void matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name, Flat*) override {
-    const int blocks = steps_ % period_ == 0 ? 1 : cuts_.pieces(name);
+    const int blocks = is_full(steps_) ? 1 : cuts_.pieces(name);
     const bool by_rows = cuts_.by_rows(name);
     const Index rows = by_rows ? w.rows() / blocks : w.rows(), cols = by_rows ? w.cols() : w.cols() / blocks;
     for (int t = 0; t < blocks; ++t) {
@@ -78,43 +83,47 @@ class SerialBlockWise : public SerialMuon {
 
  private:
   TpCuts cuts_;
-  int period_;
   int steps_;
+};
+
+// As it is after `steps` steps; started, it goes on counting from there. Refuses fused matrices: TP cuts through their
+// pieces.
+class BlockWise : public Muon {
+ public:
+  BlockWise(const MuonSettings& settings, const Layout& layout, int steps)
+      : Muon(settings), cuts_(layout), first_step_(steps) {
+    steps_ = steps;
+    require_no_fused_matrices("block-wise Muon", settings);
+  }
+
+  std::string name() const override { return "Muon, block-wise"; }
+  void start(const Layout& layout, const Place& place, Buckets weights) override {
+    Muon::start(layout, place, std::move(weights));
+    steps_ = first_step_;
+  }
+  std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override {
+    return std::make_unique<SerialBlockWise>(std::move(parameters), settings_of_reference(), cuts_, steps_);
+  }
+
+ protected:
+  const Orthogonalizer& orthogonalizer() const override {
+    static const BlockOrthogonalizer way;
+    return is_full(steps_) ? duplicated_orthogonalizer() : way;
+  }
+
+ private:
+  TpCuts cuts_;
+  int first_step_;
 };
 
 std::unique_ptr<Optimizer> stepping_blocks(const Layout& layout, const MuonSettings& settings, int steps) {
   MuonSettings chosen = settings;
   chosen.gather_unrounded = true;  // in full steps, as (f)
-  return std::make_unique<BlockWise>(chosen, TpCuts(layout), kBlockWisePeriod, steps);
+  return std::make_unique<BlockWise>(chosen, layout, steps);
 }
 
 }  // namespace
 
-BlockWise::BlockWise(const MuonSettings& settings, TpCuts cuts, int period, int steps)
-    : Muon(settings), cuts_(std::move(cuts)), period_(period), first_step_(steps) {
-  steps_ = steps;
-  require_no_fused_matrices("block-wise Muon", settings);
-  if (period < 1)
-    throw UsageError(
-        fmt::format("a full step in every {} steps makes no sense for block-wise Muon; it takes at least 1", period));
-}
-
-void BlockWise::start(const Layout& layout, const Place& place, Buckets weights) {
-  Muon::start(layout, place, std::move(weights));
-  steps_ = first_step_;
-}
-
-const Orthogonalizer& BlockWise::orthogonalizer() const {
-  static const BlockOrthogonalizer way;
-  return steps_ % period_ == 0 ? duplicated_orthogonalizer() : way;
-}
-
-std::unique_ptr<SerialOptimizer> BlockWise::reference(std::vector<NamedMatrix> parameters) const {
-  return std::make_unique<SerialBlockWise>(std::move(parameters), settings_of_reference(), cuts_, period_, steps_);
-}
-
-Strategy block_wise() {
-  return {'h', "block-wise", "Megatron-LM, MuonBP", owner_by_work().lay_out, stepping_blocks, kBlockWisePeriod, false};
-}
+Strategy block_wise() { return {'h', "block-wise", owner_by_work().lay_out, stepping_blocks, kBlockWisePeriod, false}; }
 
 }  // namespace muonwalk

@@ -3,15 +3,22 @@
 // of Newton–Schulz. That is less to send only where A is small beside the matrix. Megatron-LM can do so (tp_mode
 // "distributed", which is newton_schulz_tp of Emerging-Optimizers). As there, the rows of X are the side that TP does
 // not cut. Where that is the longer one, A is larger than the matrix, and every rank computes A A by itself.
-#include "src/optim/strategies/distributed_gram.hpp"
-
+//
+// X = (X₁ … X_T) lies on T ranks, and A is the sum of all X_t X_tᵀ: s × s elements where s is the side that is not cut.
+// Before the first step the sum of squares travels, for the norm. B = b A + (c A) A is computed by every rank, and
+// a X_t + B X_t is its own. Matrices that TP does not cut are orthogonalized by every rank of the TP group, as Muon
+// does it; so with one TP rank its bits are Muon's. Both sums are balanced trees over TP ranks, that of squares in
+// double precision, that of A in float32. In bf16 each rank's part is rounded and travels as a bfloat16, and the sum is
+// rounded once. So the bits depend on T: the reference adds the same pieces in the same trees.
 #include <cstddef>
 #include <utility>
 
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "src/optim/full_step.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/optim/strategies/strategy.hpp"
+#include "src/optim/strategies/tp_cuts.hpp"
 
 namespace muonwalk {
 namespace {
@@ -166,27 +173,34 @@ class SerialDistributedGram : public SerialMuon {
   TpCuts cuts_;
 };
 
+// Refuses fused matrices: their pieces would have an A each.
+class DistributedGram : public Muon {
+ public:
+  DistributedGram(const MuonSettings& settings, const Layout& layout) : Muon(settings), cuts_(layout) {
+    require_no_fused_matrices("distributed Gram", settings);
+  }
+
+  std::string name() const override { return "Muon, distributed Gram"; }
+  std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override {
+    return std::make_unique<SerialDistributedGram>(std::move(parameters), settings_of_reference(), cuts_);
+  }
+
+ protected:
+  const Orthogonalizer& orthogonalizer() const override {
+    static const GramOrthogonalizer way;
+    return way;
+  }
+
+ private:
+  TpCuts cuts_;
+};
+
 std::unique_ptr<Optimizer> summing_gram(const Layout& layout, const MuonSettings& settings, int) {
-  return std::make_unique<DistributedGram>(settings, TpCuts(layout));
+  return std::make_unique<DistributedGram>(settings, layout);
 }
 
 }  // namespace
 
-DistributedGram::DistributedGram(const MuonSettings& settings, TpCuts cuts) : Muon(settings), cuts_(std::move(cuts)) {
-  require_no_fused_matrices("distributed Gram", settings);
-}
-
-const Orthogonalizer& DistributedGram::orthogonalizer() const {
-  static const GramOrthogonalizer way;
-  return way;
-}
-
-std::unique_ptr<SerialOptimizer> DistributedGram::reference(std::vector<NamedMatrix> parameters) const {
-  return std::make_unique<SerialDistributedGram>(std::move(parameters), settings_of_reference(), cuts_);
-}
-
-Strategy distributed_gram() {
-  return {'g', "distributed Gram", "Megatron-LM, Emerging-Optimizers", owner_by_work().lay_out, summing_gram, 1, false};
-}
+Strategy distributed_gram() { return {'g', "distributed Gram", owner_by_work().lay_out, summing_gram, 1, false}; }
 
 }  // namespace muonwalk

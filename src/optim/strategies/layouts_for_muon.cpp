@@ -36,35 +36,27 @@ std::unique_ptr<Optimizer> muon(const Layout&, const MuonSettings& settings, int
 // (a) Every bucket is cut into equal parts (ZeRO-1), and before Newton–Schulz every rank of a DP group gathers every
 // bucket. Whoever owns an element of a matrix orthogonalizes all of it. So did the proof of concept for Megatron-LM
 // (pull request 1428).
-Strategy gather_everything() {
-  return {'a', "gather everything", "the proof of concept for Megatron-LM", equal_parts, muon<>};
-}
+Strategy gather_everything() { return {'a', "gather everything", equal_parts, muon<>}; }
 
 // (b) The buffer as a whole is cut into equal parts, so at most dp − 1 matrices lie on a boundary. Only these travel,
 // each among its owners alone, and each owner orthogonalizes all of it. DeepSpeed's ZeRO-1 and 2 gather like this, and
 // Megatron-LM's former distributed optimizer was cut like this.
-Strategy boundary_matrices() {
-  return {'b', "boundary matrices", "DeepSpeed ZeRO-1 and 2", one_part_each, muon<Gather::cut_matrices>};
-}
+Strategy boundary_matrices() { return {'b', "boundary matrices", one_part_each, muon<Gather::cut_matrices>}; }
 
 // (c) Whole matrices, dealt out in turn (round robin). A gradient is reduced to its matrix's owner, and the owner sends
 // new weights to all, so no matrix is cut and nothing is gathered for Newton–Schulz. DeepSpeed deals like this in
 // ZeRO-3.
-Strategy owner_in_turn() { return {'c', "owner, in turn", "DeepSpeed ZeRO-3", dealt_in_turn, muon<>}; }
+Strategy owner_in_turn() { return {'c', "owner, in turn", dealt_in_turn, muon<>}; }
 
 // (d) Whole matrices again, the one with the most work in Newton–Schulz first, each to the rank that has least so far.
 // Megatron-LM's layer-wise optimizer, torchtitan's Owned and Canzona deal like this, each with a formula of its own for
 // the work.
-Strategy owner_by_work() {
-  return {'d', "owner, by work", "Megatron-LM layer-wise, torchtitan", dealt_by_work, muon<>};
-}
+Strategy owner_by_work() { return {'d', "owner, by work", dealt_by_work, muon<>}; }
 
 // (f) Matrices are dealt out over dp as in (d), by work. The ranks of the owner's TP group gather its slices, and then
 // all of them do the same Newton–Schulz. (a) to (e) do so too. What is different here is that float32 travels, also
 // where Newton–Schulz begins with rounding to bf16: Megatron-LM and NeMo-RL gather before they round. As rounding is
 // elementwise, that changes no bit, and doubles the bytes.
-Strategy tp_duplicated() {
-  return {'f', "TP duplicated", "Megatron-LM, NeMo-RL", owner_by_work().lay_out, muon<Gather::buckets, true>};
-}
+Strategy tp_duplicated() { return {'f', "TP duplicated", owner_by_work().lay_out, muon<Gather::buckets, true>}; }
 
 }  // namespace muonwalk

@@ -14,9 +14,8 @@ std::vector<double> work_of_owners(const Layout& layout, int ns_steps);
 
 /// How the step of Muon is distributed: who owns what, and the optimizer that takes the step there.
 struct Strategy {
-  char letter;          ///< 'a'
-  const char* name;     ///< "gather everything"
-  const char* used_by;  ///< who does it so: "proof of concept for Megatron-LM"
+  char letter;       ///< 'a'
+  const char* name;  ///< "gather everything"
   /// The layout of its ranks. A bucket is full at `bucket` elements, 0: one bucket for all. Throws as plan_layout does.
   Layout (*lay_out)(const std::vector<Parameter>& parameters, const Grid& grid, Index bucket);
   /// The optimizer for one rank of that layout, as it is after `steps` steps, which only block_wise counts. Throws
@@ -44,6 +43,15 @@ Strategy block_wise();
 
 /// All of them, in the order of their letters.
 std::vector<Strategy> strategies();
+
+namespace phases {
+/// What (e) has in place of the DP gather and the DP shard of a matrix: the parts of all matrices of a bucket go to the
+/// matrices' workers, and come back orthogonal.
+/// @{
+constexpr Phase to_workers = "all-to-all to workers";
+constexpr Phase to_owners = "all-to-all to owners";
+/// @}
+}  // namespace phases
 
 /// Of this many steps, block_wise gathers whole matrices in the first, and blocks stay alone in the others.
 constexpr int kBlockWisePeriod = 2;
