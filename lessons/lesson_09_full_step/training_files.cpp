@@ -12,6 +12,7 @@
 #include "src/optim/parameter_groups.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk {
 namespace {
@@ -93,23 +94,13 @@ std::uint64_t digest_of(const std::vector<Matrix>& gradients) {
 }  // namespace
 
 std::vector<Piece> split_rows(const std::string& how, Index rows) {
-  std::vector<std::string> words(1);
-  for (const char c : how)
-    if (c == ':')
-      words.emplace_back();
-    else
-      words.back().push_back(c);
+  const std::vector<std::string> words = split_at(how, ':');
   std::string kind = words[0];
   AttentionRows attention;
   const std::string megatron = "megatron-";
   if (kind.rfind(megatron, 0) == 0) attention.interleaved = true, kind = kind.substr(megatron.size());
   std::vector<Index> numbers;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    Index number = 0;
-    for (const char c : words[i])
-      number = c >= '0' && c <= '9' && number < 1000000 ? 10 * number + (c - '0') : -1000000;
-    numbers.push_back(number);
-  }
+  for (std::size_t i = 1; i < words.size(); ++i) numbers.push_back(number_from<int>(words[i]).value_or(0));
   const bool of_heads = kind == "heads", of_qkv = kind == "qkv" || kind == "qkv-heads";
   const bool known = kind == "gate-up" ? numbers.empty() && !attention.interleaved
                      : of_heads        ? numbers.size() == 1 && !attention.interleaved

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "src/numerics/chain_product.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -39,24 +39,13 @@ std::string listed(const Words<Value>& words, const char* between) {
   return list;
 }
 
-// The number that a text is, if it is one and nothing else.
-template <class Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number number = 0;
-  const char* end = text.data() + text.size();
-  const auto [read_to, error] = std::from_chars(text.data(), end, number);
-  if (text.empty() || error != std::errc() || read_to != end) return std::nullopt;
-  return number;
-}
-
 // "kill:3:2" → rank 3 is killed in step 2; the step may be left out.
 Fault parse_fault(const std::string& text) {
-  std::vector<std::string> words(1);
-  for (const char c : text) c == ':' ? words.emplace_back() : words.back() += c;
+  std::vector<std::string> words = split_at(text, ':');
   words.resize(std::max<std::size_t>(words.size(), 2));
   const auto kind = std::find_if(kFaultKinds.begin(), kFaultKinds.end(), [&](auto& k) { return k.first == words[0]; });
-  const std::optional<int> rank = number_of<int>(words[1]);
-  const std::optional<int> step = words.size() > 2 ? number_of<int>(words[2]) : 1;
+  const std::optional<int> rank = number_from<int>(words[1]);
+  const std::optional<int> step = words.size() > 2 ? number_from<int>(words[2]) : 1;
   if (kind == kFaultKinds.end() || !rank || !step || *step < 0 || words.size() > 3)
     throw UsageError(
         fmt::format("--fault {} names no fault; it takes KIND:RANK or KIND:RANK:STEP with KIND one of {} and STEP 1 "
@@ -70,13 +59,13 @@ Fault parse_fault(const std::string& text) {
 std::function<std::string(const std::string&)> whole_number(int least, int most) {
   return [=](const std::string& text) -> std::string {
     if (text.empty()) return fmt::format("'' is not a number; it takes a whole number of at least {}", least);
-    const std::optional<int> number = number_of<int>(text);
+    const std::optional<int> number = number_from<int>(text);
     return number ? range_complaint(*number, least, most) : "";  // what is not a number can't be converted
   };
 }
 
 std::string seed_complaint(const std::string& text) {
-  if (number_of<std::uint64_t>(text)) return "";
+  if (number_from<std::uint64_t>(text)) return "";
   return fmt::format("{} is not a seed; it takes a whole number from 0 to {}", as_typed(text),
                      std::numeric_limits<std::uint64_t>::max());
 }

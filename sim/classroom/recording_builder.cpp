@@ -7,6 +7,8 @@
 
 #include "sim/replay/palette.hpp"
 #include "src/layout/grid.hpp"
+#include "src/text/text.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -39,12 +41,7 @@ void RecordingBuilder::heading(const std::string& printed) { recording_.heading 
 
 void RecordingBuilder::line(const std::string& printed) {
   std::vector<std::string>& lines = recording_.steps.empty() ? recording_.before : recording_.steps.back().lines;
-  std::size_t at = 0;
-  const std::string plain = without_colours(printed);
-  for (std::size_t end = 0; end != std::string::npos; at = end + 1) {  // a text may have several lines
-    end = plain.find('\n', at);
-    lines.push_back(plain.substr(at, end == std::string::npos ? end : end - at));
-  }
+  append(lines, split_at(without_colours(printed), '\n'));  // a text may have several lines
 }
 
 int RecordingBuilder::tensor(const std::string& name) {

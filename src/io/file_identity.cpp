@@ -7,6 +7,7 @@
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/text/names.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk {
 namespace {
@@ -60,7 +61,7 @@ Identity identity_of(const std::string& given) {
 
 bool matches(const std::string& name, const NamedPath& folder) {
   return name.size() >= folder.begin.size() + folder.end.size() && name.rfind(folder.begin, 0) == 0 &&
-         name.compare(name.size() - folder.end.size(), folder.end.size(), folder.end) == 0;
+         ends_with(name, folder.end);
 }
 
 // A file that is to be read or written, with the option that says so.

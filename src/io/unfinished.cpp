@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "src/text/words.hpp"
+
 namespace muonwalk {
 
 struct Unfinished {
@@ -74,9 +76,7 @@ void remove_unfinished() { remove_unfinished_of(getpid()); }
 
 bool is_unfinished_name(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  const std::size_t end = std::strlen(kUnfinishedEnd);
-  return name.rfind(kUnfinishedBegin, 0) == 0 && name.size() >= end &&
-         name.compare(name.size() - end, end, kUnfinishedEnd) == 0;
+  return name.rfind(kUnfinishedBegin, 0) == 0 && ends_with(name, kUnfinishedEnd);
 }
 
 SignalHold::SignalHold() {

@@ -1,11 +1,11 @@
 #include "src/layout/ownership_table.hpp"
 
 #include <algorithm>
-#include <sstream>
 
 #include "src/text/names.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk {
 namespace {
@@ -43,8 +43,7 @@ std::string part(const Layout& layout, int first_rank, int end_rank) {
 
 int widest_line(const std::string& text) {
   int widest = 0;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) widest = std::max(widest, text_width(line));
+  for (const std::string& line : split_at(text, '\n')) widest = std::max(widest, text_width(line));
   return widest;
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "src/text/words.hpp"
+
 namespace muonwalk {
 namespace {
 
@@ -134,8 +136,7 @@ std::map<std::string, std::string> short_names(const std::vector<std::string>& n
       if (fits(name) == cut || all.count(name) > 0) continue;
       std::string shorter = name;
       if (cut) {
-        const bool ends = name.size() > weight.size() + begin.size() &&
-                          name.compare(name.size() - weight.size(), weight.size(), weight) == 0;
+        const bool ends = name.size() > weight.size() + begin.size() && ends_with(name, weight);
         shorter = (begin.empty() ? "" : "…") +
                   name.substr(begin.size(), name.size() - begin.size() - (ends ? weight.size() : 0));
       }

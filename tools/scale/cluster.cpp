@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <string_view>
 
 #include "src/errors.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -58,10 +58,7 @@ ProductEfficiency product_efficiency(const Accelerator& accelerator, double prod
   return efficiency;
 }
 
-bool is_json_path(const std::string& name) {
-  constexpr std::string_view kEnding = ".json";
-  return name.size() >= kEnding.size() && name.compare(name.size() - kEnding.size(), kEnding.size(), kEnding) == 0;
-}
+bool is_json_path(const std::string& name) { return ends_with(name, ".json"); }
 
 int GroupSpread::within(std::size_t level) const {
   int members = 1;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
+#include "src/text/words.hpp"
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/model_shape.hpp"
 #include "tools/scale/small_file.hpp"
@@ -100,14 +100,14 @@ class RunTable {
   }
 
   int whole(const std::string& column, int least) const {
-    const std::optional<int> value = number<int>(column);
+    const std::optional<int> value = number_from<int>(cell(column));
     if (value && *value >= least && *value <= kMostInColumn) return *value;
     refuse_line(fmt::format("has {} = {}; it is a whole number from {} to {}", column, as_typed(cell(column)), least,
                             kMostInColumn));
   }
 
   double positive(const std::string& column) const {
-    const std::optional<double> value = number<double>(column);
+    const std::optional<double> value = number_from<double>(cell(column));
     if (value && std::isfinite(*value) && *value > 0) return *value;
     refuse_line(
         fmt::format("has {} = {}; of a run that was measured it is a number above 0", column, as_typed(cell(column))));
@@ -133,35 +133,20 @@ class RunTable {
     return false;
   }
 
-  // Nothing where the cell is not a number and nothing else.
-  template <class T>
-  std::optional<T> number(const std::string& column) const {
-    const std::string& word = cell(column);
-    T value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return error == std::errc() && end == word.data() + word.size() ? std::optional<T>(value) : std::nullopt;
-  }
-
   std::string path_;
   std::istringstream stream_;
   int line_ = 0;
   std::vector<std::string> columns_, cells_;
 };
 
-std::vector<std::string> split_flags(const std::string& cell) {
-  std::vector<std::string> flags;
-  std::istringstream rest(cell);
-  for (std::string flag; std::getline(rest, flag, ';');)
-    if (!flag.empty()) flags.push_back(flag);
-  return flags;
-}
-
 void read_results(const RunTable& table, PublishedRun& run) {
   const std::string& status = table.cell("status");
   if (status != "measured" && status != "nan")
     table.refuse_line(fmt::format("has status = {}; it is measured or nan", as_typed(status)));
   run.measured = status == "measured";
-  if (table.has("flags")) run.flags = split_flags(table.cell("flags"));
+  if (table.has("flags"))
+    for (const std::string& flag : split_at(table.cell("flags"), ';'))
+      if (!flag.empty()) run.flags.push_back(flag);
   if (!run.measured) return;
   run.tokens_per_second = table.positive("tokens_per_s") / run.layout.ranks();
   run.memory_gibibytes = table.positive("memory_gb");

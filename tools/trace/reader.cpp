@@ -13,6 +13,7 @@
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
+#include "src/text/words.hpp"
 #include "tools/trace/rank_times.hpp"
 #include "tools/trace/raw_trace.hpp"
 
@@ -253,11 +254,8 @@ std::vector<std::string> trace_paths(const std::string& path) {
   if (!std::filesystem::is_directory(path, error)) return {path};
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    const auto ends_with = [&](const std::string& end) {
-      return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
-    };
-    if (entry.is_regular_file(error) && (ends_with(".json") || ends_with(".json.gz")))
+    const std::string name = entry.path().filename().string().substr(1);  // one that is all ending is none
+    if (entry.is_regular_file(error) && (ends_with(name, ".json") || ends_with(name, ".json.gz")))
       paths.push_back(entry.path().string());
   }
   if (paths.empty())

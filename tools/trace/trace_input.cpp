@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "src/errors.hpp"
 #include "src/io/unfinished.hpp"
 #include "src/text/names.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -133,12 +133,7 @@ const std::string& JsonScalar::as_text() const {
 
 std::optional<std::int64_t> JsonScalar::as_integer() const {
   if (kind == Kind::integer) return integer;
-  if (kind != Kind::text) return std::nullopt;
-  std::int64_t value = 0;
-  const char* end = text->data() + text->size();
-  const auto [read_to, error] = std::from_chars(text->data(), end, value);
-  if (text->empty() || error != std::errc() || read_to != end) return std::nullopt;
-  return value;
+  return kind == Kind::text ? number_from<std::int64_t>(*text) : std::nullopt;
 }
 
 std::optional<std::int64_t> JsonScalar::microseconds_as_ns() const {
