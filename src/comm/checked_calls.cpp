@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -17,47 +19,40 @@ class ArgumentCheck {
       : communicator_(communicator), kind_(kind), type_(type) {}
 
   [[noreturn]] void fail(const std::string& why) const {
-    throw std::invalid_argument("rank " + std::to_string(communicator_.rank()) + " of group " + communicator_.group() +
-                                " asked for " + collective_name(kind_) + " of " + element_name(type_) + ", but " + why);
+    throw std::invalid_argument(fmt::format("rank {} of group {} asked for {} of {}, but {}", communicator_.rank(),
+                                            communicator_.group(), collective_name(kind_), element_name(type_), why));
   }
 
   // The bytes of `count` elements.
   Index bytes(Index count) const {
-    if (count < 0) fail("the count " + std::to_string(count) + " is negative; counts start at 0");
-    if (count > std::numeric_limits<Index>::max() / element_size(type_)) {
+    if (count < 0) fail(fmt::format("the count {} is negative; counts start at 0", count));
+    if (count > std::numeric_limits<Index>::max() / element_size(type_))
       fail(std::to_string(count) + " elements are more bytes than a 64-bit number can count");
-    }
     return count * element_size(type_);
   }
 
   // The bytes of all counts together, one for each rank.
   Index bytes(const std::vector<Index>& counts, const char* what) const {
-    if (static_cast<int>(counts.size()) != communicator_.size()) {
-      fail("there are " + std::to_string(counts.size()) + " " + what + "; it takes one for each of the " +
-           std::to_string(communicator_.size()) + " ranks");
-    }
+    if (static_cast<int>(counts.size()) != communicator_.size())
+      fail(fmt::format("there are {} {}; it takes one for each of the {} ranks", counts.size(), what,
+                       communicator_.size()));
     Index sum = 0;
     for (Index count : counts) {
       const Index more = bytes(count);
-      if (more > std::numeric_limits<Index>::max() - sum) {
+      if (more > std::numeric_limits<Index>::max() - sum)
         fail(std::string("the ") + what + " add up to more bytes than a 64-bit number can count");
-      }
       sum += more;
     }
     return sum;
   }
 
   void memory(const void* values, Index bytes, const char* what) const {
-    if (bytes > 0 && values == nullptr) {
-      fail(std::string("the memory ") + what + " is null; it takes " + std::to_string(bytes) + " bytes");
-    }
+    if (bytes > 0 && values == nullptr) fail(fmt::format("the memory {} is null; it takes {} bytes", what, bytes));
   }
 
   void peer(int number, const char* what) const {
-    if (number < 0 || number >= communicator_.size()) {
-      fail(std::string(what) + " " + std::to_string(number) + " does not exist; ranks go from 0 to " +
-           std::to_string(communicator_.size() - 1));
-    }
+    if (number < 0 || number >= communicator_.size())
+      fail(fmt::format("{} {} does not exist; ranks go from 0 to {}", what, number, communicator_.size() - 1));
   }
 
   void summable() const {
@@ -70,10 +65,9 @@ class ArgumentCheck {
     if (first == own_place || first_bytes == 0 || second_bytes == 0) return;
     const auto a = reinterpret_cast<std::uintptr_t>(first);
     const auto b = reinterpret_cast<std::uintptr_t>(second);
-    if (a < b + static_cast<std::uintptr_t>(second_bytes) && b < a + static_cast<std::uintptr_t>(first_bytes)) {
+    if (a < b + static_cast<std::uintptr_t>(second_bytes) && b < a + static_cast<std::uintptr_t>(first_bytes))
       fail(own_place ? "input and output overlap; they must be apart, or the smaller one at its own place in the larger"
                      : "input and output overlap; they must be apart");
-    }
   }
 
  private:
@@ -96,10 +90,9 @@ Index sum(const std::vector<Index>& counts, int ranks) {
 
 Communicator::Communicator(std::string group, int rank, int size, Backend& backend, Ledger& ledger)
     : group_(std::move(group)), rank_(rank), size_(size), backend_(&backend), ledger_(&ledger) {
-  if (size < 1 || rank < 0 || rank >= size) {
-    throw std::invalid_argument("group " + group_ + " was to have rank " + std::to_string(rank) + " of " +
-                                std::to_string(size) + ", but ranks go from 0 to size − 1");
-  }
+  if (size < 1 || rank < 0 || rank >= size)
+    throw std::invalid_argument(
+        fmt::format("group {} was to have rank {} of {}, but ranks go from 0 to size − 1", group_, rank, size));
   for (auto& directions : numbers_)
     for (auto& by_peer : directions) by_peer.resize(static_cast<std::size_t>(size), 0);
 }
@@ -176,10 +169,9 @@ void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>
   const Index out_bytes = check.bytes(recv_counts, "counts to receive");
   const Index own_out = send_counts[static_cast<std::size_t>(rank_)];
   const Index own_in = recv_counts[static_cast<std::size_t>(rank_)];
-  if (own_out != own_in) {
-    check.fail("it sends " + std::to_string(own_out) + " elements to itself and receives " + std::to_string(own_in) +
-               " from itself; the two must be equal");
-  }
+  if (own_out != own_in)
+    check.fail(fmt::format("it sends {} elements to itself and receives {} from itself; the two must be equal", own_out,
+                           own_in));
   check.memory(in, in_bytes, "to send");
   check.memory(out, out_bytes, "to receive into");
   check.apart(in, in_bytes, out, out_bytes, nullptr);
@@ -196,11 +188,11 @@ void Communicator::checked_broadcast(void* values, Index count, ElementType type
 }
 
 Index Communicator::piece_of(Index elements) const {
-  if (elements % size_ != 0) {
-    throw RunError("rank " + std::to_string(rank_) + " of group " + group_ + " asked for reduce_scatter of " +
-                   std::to_string(elements) + " elements, but " + std::to_string(size_) +
-                   " ranks can't get equal pieces of them; pad to a multiple of " + std::to_string(size_));
-  }
+  if (elements % size_ != 0)
+    throw RunError(
+        fmt::format("rank {} of group {} asked for reduce_scatter of {} elements, but {} ranks can't get equal pieces "
+                    "of them; pad to a multiple of {}",
+                    rank_, group_, elements, size_, size_));
   return elements / size_;
 }
 

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,23 +80,19 @@ class InputFile {
 
 SafetensorsHeader read_header(InputFile& file, std::int64_t& data_bytes) {
   if (file.size() == 0) file.refuse("it is empty");
-  if (file.size() < kLengthBytes) {
+  if (file.size() < kLengthBytes)
     file.refuse("it ends after " + bytes_text(file.size()) + ", within the 8 of the header's length");
-  }
   unsigned char encoded[kLengthBytes];
   file.read(encoded, kLengthBytes);
   std::uint64_t length = 0;
   for (int i = 0; i < kLengthBytes; ++i) length |= std::uint64_t{encoded[i]} << (8 * i);
   // Nothing is allocated before its size is known to be in the file.
-  if (length > static_cast<std::uint64_t>(kLongestHeader)) {
-    file.refuse("its header would be " + std::to_string(length) + " bytes long, more than the 100 MB that are allowed",
+  if (length > static_cast<std::uint64_t>(kLongestHeader))
+    file.refuse(fmt::format("its header would be {} bytes long, more than the 100 MB that are allowed", length),
                 "check that it is a .safetensors file");
-  }
   data_bytes = file.size() - kLengthBytes - static_cast<std::int64_t>(length);
-  if (data_bytes < 0) {
-    file.refuse("it ends after " + bytes_text(file.size()) + ", within its header of " + std::to_string(length) +
-                " bytes");
-  }
+  if (data_bytes < 0)
+    file.refuse(fmt::format("it ends after {}, within its header of {} bytes", bytes_text(file.size()), length));
   std::string header(length, '\0');
   file.read(header.data(), static_cast<std::int64_t>(length));
   try {
@@ -109,26 +106,21 @@ SafetensorsHeader read_header(InputFile& file, std::int64_t& data_bytes) {
 StoredTensor checked_tensor(const InputFile& file, const TensorEntry& entry, std::int64_t data_bytes) {
   const std::string name = in_quotes(entry.name);
   const Dtype* dtype = find_dtype(entry.dtype);
-  if (dtype == nullptr) {
+  if (dtype == nullptr)
     file.refuse("tensor " + name + " has the type " + in_quotes(entry.dtype) + ", which is unknown",
                 "save it as F32, BF16 or F16");
-  }
   const std::int64_t bytes = stored_bytes(*dtype, entry.shape);
   if (bytes < 0) file.refuse("tensor " + name + " has a negative length in its shape, or more elements than can be");
   const std::int64_t begin = entry.offsets[0];
   const std::int64_t end = entry.offsets[1];
-  if (begin < 0 || end < begin) {
-    file.refuse("the offsets of tensor " + name + ", " + std::to_string(begin) + " and " + std::to_string(end) +
-                ", are not a range");
-  }
+  if (begin < 0 || end < begin)
+    file.refuse(fmt::format("the offsets of tensor {}, {} and {}, are not a range", name, begin, end));
   if (end > data_bytes) {
-    file.refuse("tensor " + name + " ends at byte " + std::to_string(end) + " of the data, but the file has only " +
-                std::to_string(data_bytes));
+    file.refuse(fmt::format("tensor {} ends at byte {} of the data, but the file has only {}", name, end, data_bytes));
   }
-  if (end - begin != bytes) {
-    file.refuse("the offsets of tensor " + name + " leave it " + bytes_text(end - begin) +
-                ", but its shape and type take " + std::to_string(bytes));
-  }
+  if (end - begin != bytes)
+    file.refuse(fmt::format("the offsets of tensor {} leave it {}, but its shape and type take {}", name,
+                            bytes_text(end - begin), bytes));
   StoredTensor tensor;
   tensor.name = entry.name;
   tensor.dtype = entry.dtype;
@@ -143,9 +135,8 @@ void require_gapless(const InputFile& file, const std::vector<TensorEntry>& entr
   for (const TensorEntry& entry : entries) {
     const std::int64_t begin = entry.offsets[0];
     if (begin < next) file.refuse("tensor " + in_quotes(entry.name) + " overlaps the one before it");
-    if (begin > next) {
+    if (begin > next)
       file.refuse("a hole of " + bytes_text(begin - next) + " lies before tensor " + in_quotes(entry.name));
-    }
     next = entry.offsets[1];
   }
   if (next < data_bytes)

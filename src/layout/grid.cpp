@@ -1,5 +1,7 @@
 #include "src/layout/grid.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -16,22 +18,19 @@ namespace {
 // Sets one dimension and refuses what can't be a grid. `others` is the product of the two other dimensions.
 void set_dimension(int& dimension, const std::string& name, int size, std::int64_t others) {
   const std::string option = "--" + name;
-  if (size < 1) {
-    throw UsageError(option + " " + std::to_string(size) +
-                     " is less than 1, but a grid has at least one rank along every dimension; try " + option + " 1");
-  }
+  if (size < 1)
+    throw UsageError(
+        fmt::format("{} {} is less than 1, but a grid has at least one rank along every dimension; try {} 1", option,
+                    size, option));
   if (others * size > std::numeric_limits<int>::max()) {
-    throw UsageError(option + " " + std::to_string(size) + " makes a grid of " + std::to_string(others * size) +
-                     " ranks, more than can be numbered; try a smaller one");
+    throw UsageError(fmt::format("{} {} makes a grid of {} ranks, more than can be numbered; try a smaller one", option,
+                                 size, others * size));
   }
   dimension = size;
 }
 
 void require_coordinate(const char* name, int value, int size) {
-  if (value < 0 || value >= size) {
-    throw std::out_of_range(std::string(name) + " " + std::to_string(value) + " is not in 0.." +
-                            std::to_string(size - 1));
-  }
+  if (value < 0 || value >= size) throw std::out_of_range(fmt::format("{} {} is not in 0..{}", name, value, size - 1));
 }
 
 // In which coordinates the ranks of a group differ.
@@ -57,11 +56,10 @@ Differ differ_in(const std::string& name) {
     const std::size_t end = std::min(name.find(times, begin), name.size());
     const std::string part = name.substr(begin, end - begin);
     bool* known = part == "dp" ? &differ.dp : part == "tp" ? &differ.tp : part == "pp" ? &differ.pp : nullptr;
-    if (known == nullptr || *known) {
+    if (known == nullptr || *known)
       throw UsageError("a grid has no groups named " + in_quotes(name) +
                        "; it has dp, tp, pp, products of them such as \"dp × pp\", world, first and last stage, \"ep "
                        "2\" and \"dp / ep 2\"");
-    }
     *known = true;
     begin = end + times.size();
   }
@@ -152,7 +150,7 @@ std::string rank_label(const Grid& grid, int rank) {
   if (grid.dp() > 1) coordinates += " dp " + std::to_string(place.dp);
   if (grid.tp() > 1) coordinates += " tp " + std::to_string(place.tp);
   if (grid.pp() > 1) coordinates += " pp " + std::to_string(place.pp);
-  return "rank " + std::to_string(rank) + (coordinates.empty() ? "" : " " + coordinates);
+  return fmt::format("rank {}{}", rank, coordinates.empty() ? "" : " " + coordinates);
 }
 
 }  // namespace muonwalk

@@ -1,5 +1,7 @@
 #include "src/layout/parameter.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
@@ -36,9 +38,8 @@ std::string divisors_near(Index length, Index asked) {
 // An equal share of `length` rows or columns.
 Index share(const Parameter& parameter, Index length, const char* one, const char* many, int tp) {
   if (length % tp == 0) return length / tp;
-  throw UsageError("--tp " + std::to_string(tp) + " does not divide the " + std::to_string(length) + " " +
-                   (length == 1 ? one : many) + " of parameter " + in_quotes(parameter.name) + "; try --tp " +
-                   divisors_near(length, tp));
+  throw UsageError(fmt::format("--tp {} does not divide the {} {} of parameter {}; try --tp {}", tp, length,
+                               length == 1 ? one : many, in_quotes(parameter.name), divisors_near(length, tp)));
 }
 
 }  // namespace
@@ -56,10 +57,8 @@ const char* split_name(SplitDim dim) {
 }
 
 Shape tp_shape(const Parameter& parameter, int tp) {
-  if (tp < 1) {
-    throw UsageError("--tp " + std::to_string(tp) +
-                     " is less than 1, but a TP group has at least one rank; try --tp 1");
-  }
+  if (tp < 1)
+    throw UsageError(fmt::format("--tp {} is less than 1, but a TP group has at least one rank; try --tp 1", tp));
   const Shape full = parameter.shape;
   switch (parameter.tp_split_dim) {
     case SplitDim::rows:
@@ -80,14 +79,12 @@ Range intersection(Range a, Range b) {
 std::string range_text(Range range) {
   if (range.empty()) return "nothing";
   if (range.size() == 1) return std::to_string(range.begin);
-  return std::to_string(range.begin) + "–" + std::to_string(range.end - 1);
+  return fmt::format("{}–{}", range.begin, range.end - 1);
 }
 
 Range tp_range(const Parameter& parameter, int tp, int tp_rank) {
   const Shape slice = tp_shape(parameter, tp);
-  if (tp_rank < 0 || tp_rank >= tp) {
-    throw std::out_of_range("TP rank " + std::to_string(tp_rank) + " is not in 0.." + std::to_string(tp - 1));
-  }
+  if (tp_rank < 0 || tp_rank >= tp) throw std::out_of_range(fmt::format("TP rank {} is not in 0..{}", tp_rank, tp - 1));
   if (parameter.tp_split_dim == SplitDim::none) return {0, slice.rows};
   const Index length = parameter.tp_split_dim == SplitDim::rows ? slice.rows : slice.cols;
   return {length * tp_rank, length * (tp_rank + 1)};

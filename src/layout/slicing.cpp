@@ -1,5 +1,7 @@
 #include "src/layout/slicing.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -7,18 +9,15 @@ namespace muonwalk {
 namespace {
 
 void require_range(Range range, Index length, const char* what) {
-  if (range.begin < 0 || range.end < range.begin || range.end > length) {
-    throw std::invalid_argument(std::string(what) + " " + std::to_string(range.begin) + ".." +
-                                std::to_string(range.end) + " (end excluded) do not lie in 0.." +
-                                std::to_string(length));
-  }
+  if (range.begin < 0 || range.end < range.begin || range.end > length)
+    throw std::invalid_argument(
+        fmt::format("{} {}..{} (end excluded) do not lie in 0..{}", what, range.begin, range.end, length));
 }
 
 // The range of an equal cut of `length` into tp that belongs to tp_rank.
 Range equal_run(Index length, int tp, int tp_rank) {
-  if (length % tp != 0) {
-    throw std::invalid_argument(std::to_string(tp) + " TP ranks do not divide a length of " + std::to_string(length));
-  }
+  if (length % tp != 0)
+    throw std::invalid_argument(fmt::format("{} TP ranks do not divide a length of {}", tp, length));
   return {length / tp * tp_rank, length / tp * (tp_rank + 1)};
 }
 
@@ -43,9 +42,8 @@ Matrix column_slice(const Matrix& x, Range columns) {
 }
 
 Matrix tp_slice(const Matrix& x, SplitDim dim, int tp, int tp_rank) {
-  if (tp < 1 || tp_rank < 0 || tp_rank >= tp) {
-    throw std::invalid_argument("TP rank " + std::to_string(tp_rank) + " of " + std::to_string(tp) + " does not exist");
-  }
+  if (tp < 1 || tp_rank < 0 || tp_rank >= tp)
+    throw std::invalid_argument(fmt::format("TP rank {} of {} does not exist", tp_rank, tp));
   switch (dim) {
     case SplitDim::rows:
       return row_slice(x, equal_run(x.rows(), tp, tp_rank));
@@ -58,12 +56,11 @@ Matrix tp_slice(const Matrix& x, SplitDim dim, int tp, int tp_rank) {
 }
 
 Matrix join_slices(const Flat& slices, Shape slice_shape, SplitDim dim, int tp) {
-  if (tp < 1 || (dim == SplitDim::none && tp != 1)) {
-    throw std::invalid_argument("can't join " + std::to_string(tp) + " slices along " + split_name(dim));
-  }
+  if (tp < 1 || (dim == SplitDim::none && tp != 1))
+    throw std::invalid_argument(fmt::format("can't join {} slices along {}", tp, split_name(dim)));
   if (slice_shape.rows < 0 || slice_shape.cols < 0 || static_cast<Index>(slices.size()) != slice_shape.size() * tp) {
-    throw std::invalid_argument(std::to_string(slices.size()) + " elements are not " + std::to_string(tp) +
-                                " slices of " + shape_text(slice_shape.rows, slice_shape.cols));
+    throw std::invalid_argument(fmt::format("{} elements are not {} slices of {}", slices.size(), tp,
+                                            shape_text(slice_shape.rows, slice_shape.cols)));
   }
   if (dim != SplitDim::columns) return Matrix(slice_shape.rows * tp, slice_shape.cols, slices);
 
