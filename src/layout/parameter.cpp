@@ -27,12 +27,9 @@ std::string divisors_near(Index length, Index asked) {
   if (divisors.size() > kSuggestions) divisors.resize(kSuggestions);
   std::sort(divisors.begin(), divisors.end());
 
-  std::string text;
-  for (std::size_t i = 0; i < divisors.size(); ++i) {
-    if (i > 0) text += i + 1 == divisors.size() ? " or " : ", ";
-    text += std::to_string(divisors[i]);
-  }
-  return text;
+  std::vector<std::string> words;
+  for (const Index each : divisors) words.push_back(std::to_string(each));
+  return alternatives(words);
 }
 
 // An equal share of `length` rows or columns.

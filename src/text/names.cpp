@@ -151,6 +151,7 @@ std::map<std::string, std::string> short_names(const std::vector<std::string>& n
 }
 
 std::string alternatives(const std::vector<std::string>& words) {
+  if (words.size() == 1) return words[0];
   return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
 }
 

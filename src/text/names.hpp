@@ -47,7 +47,7 @@ std::map<std::string, std::string> short_names(const std::vector<std::string>& n
 /// Several names with commas between, and how many more there are where they are many: "w, bias and 3 more".
 std::string visible_names(const std::vector<std::string>& names);
 
-/// What can be chosen from, at least two of them: "qkv, heads or none".
+/// What can be chosen from, at least one: "qkv, heads or none".
 std::string alternatives(const std::vector<std::string>& words);
 
 /// The name for a sentence, in quotes: "\"w\"". Quotes and backslashes in the name are preceded by a backslash.

@@ -124,9 +124,7 @@ const ModelShape& model_shape(const std::string& name) {
   const auto found =
       std::find_if(all.begin(), all.end(), [&name](const ModelShape& each) { return each.name == name; });
   if (found != all.end()) return *found;
-  std::string known;
-  for (const ModelShape& each : all) known += (known.empty() ? "" : &each == &all.back() ? " or " : ", ") + each.name;
-  throw UsageError("the model " + in_quotes(name) + " is not known; it is " + known);
+  throw UsageError("the model " + in_quotes(name) + " is not known; it is " + alternatives(model_shape_names()));
 }
 
 }  // namespace muonwalk::sim
