@@ -78,8 +78,7 @@ constexpr int kRankColumns = 14, kMessageColumns = 9;
 std::string row(const std::string& what, const std::string& who, const std::string& predicted,
                 const std::string& counted, const std::string& messages, const std::string& mark) {
   const auto cell = [](const std::string& text, int width, bool left) {
-    const std::string space(static_cast<std::size_t>(std::max(1, width - text_width(text))), ' ');
-    return left ? text + space : space + text;
+    return left ? pad_right(text + " ", width) : pad_left(" " + text, width);
   };
   const Widths& widths = output_columns() < kColumns ? kNarrow : kWide;
   // A long name has a line to itself.

@@ -512,8 +512,8 @@ void LessonCore::timings() {
       sum += seconds;
       most = std::max(most, seconds);
     }
-    const std::string space(static_cast<std::size_t>(std::max(1, 32 - text_width(phase))), ' ');
-    print_error_line(fmt::format("  {}{:>10.3f}{:>10.3f}", phase + space, sum / options_.grid.size(), most));
+    print_error_line(
+        fmt::format("  {}{:>10.3f}{:>10.3f}", pad_right(phase + " ", 32), sum / options_.grid.size(), most));
   }
   // Ranks that are fibers share the memory of one process, in a notebook with its kernel.
   if (state_->peak_kilobytes > 0 && options_.world == WorldKind::processes)

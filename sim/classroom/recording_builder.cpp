@@ -11,20 +11,6 @@
 #include "src/text/words.hpp"
 
 namespace muonwalk::sim {
-namespace {
-
-std::string without_colours(const std::string& line) {
-  std::string plain;
-  bool in_escape = false;  // ESC [ … m
-  for (const char c : line) {
-    if (c == '\033') in_escape = true;
-    if (!in_escape) plain += c;
-    if (c == 'm') in_escape = false;
-  }
-  return plain;
-}
-
-}  // namespace
 
 RecordingBuilder::RecordingBuilder(const LessonInfo& info, const Options& options) {
   recording_.name = info.name;

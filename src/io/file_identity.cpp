@@ -1,8 +1,9 @@
 #include "src/io/file_identity.hpp"
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
@@ -14,10 +15,9 @@ namespace {
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  DIR* open = ::opendir(folder.c_str());
-  if (open == nullptr) return names;
-  while (const dirent* entry = ::readdir(open)) names.emplace_back(entry->d_name);
-  ::closedir(open);
+  std::error_code unreadable;  // then nothing in it will be read
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable))
+    names.push_back(entry.path().filename().string());
   return names;
 }
 
@@ -94,7 +94,7 @@ void add(std::vector<Known>& files, const NamedPath& path) {
   files.push_back({&path, path.path, written, identity_of(path.path)});
   if (!folder) return;
   for (const std::string& name : names_in(path.path)) {
-    if (!matches(name, path) || name == "." || name == "..") continue;
+    if (!matches(name, path)) continue;
     const std::string file = path.path + (path.path.back() == '/' ? "" : "/") + name;
     files.push_back({&path, file, written, identity_of(file)});
   }

@@ -28,15 +28,20 @@ int output_columns() { return columns_of_output; }
 
 void set_output_columns(int columns) { columns_of_output = std::clamp(columns, 60, kColumns); }
 
-int text_width(const std::string& text) {
-  int width = 0;
-  bool in_escape = false;  // a colour: ESC [ … m
+std::string without_colours(const std::string& text) {
+  std::string plain;
+  bool in_escape = false;
   for (const char c : text) {
     if (c == '\033') in_escape = true;
-    if (!in_escape && (c & 0xC0) != 0x80) ++width;
+    if (!in_escape) plain += c;
     if (c == 'm') in_escape = false;
   }
-  return width;
+  return plain;
+}
+
+int text_width(const std::string& text) {
+  const std::string plain = without_colours(text);
+  return static_cast<int>(std::count_if(plain.begin(), plain.end(), begins_character));
 }
 
 std::string pad_right(const std::string& text, int width) {

@@ -22,7 +22,10 @@ int output_columns();
 /// Call it before any rank is started.
 void set_output_columns(int columns);
 
-/// The number of columns that a UTF-8 text takes: one per character, none for colours (ESC [ … m).
+/// The text without its colours (ESC [ … m).
+std::string without_colours(const std::string& text);
+
+/// The number of columns that a UTF-8 text takes: one per character, none for colours.
 int text_width(const std::string& text);
 
 /// The text with spaces behind it, or before it, up to `width` columns; longer text stays as it is.
