@@ -107,8 +107,7 @@ std::string surprises_text(std::uint64_t seed) {
       "Megatron-LM has momentum 0.9 on its command line and 0.95 in its config, and Nesterov off in both, while the "
       "Megatron class's own default is on"};
   std::string text = "What may surprise, on a random 64 × 160 where it is measured:";
-  for (const std::string& each : all)
-    for (const std::string& line : paragraph("- " + each, 2, 4)) text += "\n" + line;
+  for (const std::string& each : all) text += "\n" + lines_text(paragraph("- " + each, 2, 4));
   return text;
 }
 

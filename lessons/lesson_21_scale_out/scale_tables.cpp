@@ -164,10 +164,8 @@ std::string promises_table(const Batch& batch) {
                             number_text(std::llround(of.side)), 100 * of.once(), first.repeats, kSizes[0], of.repeats,
                             number_text(last->gpus));
   }
-  std::string text =
-      table.text() + "\n* outside of what was measured, groups of 8 to 512 GPUs; –: fewer sequences than dp";
-  for (const std::string& line : paragraph(sentence, 0, 2)) text += "\n" + line;
-  return text;
+  return table.text() + "\n* outside of what was measured, groups of 8 to 512 GPUs; –: fewer sequences than dp\n" +
+         lines_text(paragraph(sentence, 0, 2));
 }
 
 std::string validation_summary() {
@@ -191,9 +189,8 @@ std::string validation_summary() {
   const double points = 100.0 / static_cast<double>(pairs.size());
   misses += fmt::format(" {} pairs: {:.1f} points off, \"nothing\" {:.1f}; behind the 1.1 %: 61 % (lesson 18)",
                         pairs.size(), points * off, points * nothing);
-  std::string text = target_table(runs, outcomes_of(runs, software_of("nanotron")), true);
-  for (const std::string& line : paragraph(misses, 0, 2)) text += "\n" + line;
-  return text;
+  return target_table(runs, outcomes_of(runs, software_of("nanotron")), true) + "\n" +
+         lines_text(paragraph(misses, 0, 2));
 }
 
 }  // namespace muonwalk::sim

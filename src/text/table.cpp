@@ -69,10 +69,6 @@ std::vector<std::string> Table::lines() const {
   return lines;
 }
 
-std::string Table::text() const {
-  std::string text;
-  for (const std::string& line : lines()) text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
+std::string Table::text() const { return lines_text(lines()); }
 
 }  // namespace muonwalk

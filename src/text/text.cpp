@@ -103,6 +103,8 @@ std::vector<std::string> paragraph(const std::string& text, int indent, int hang
   return lines;
 }
 
+std::string lines_text(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
+
 void append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
   lines.insert(lines.end(), more.begin(), more.end());
 }

@@ -50,6 +50,9 @@ std::vector<std::string> wrap_text(const std::string& text, int indent, int colu
 /// A text as lines of at most kColumns: the first indented by `indent` spaces, the others by `hanging`.
 std::vector<std::string> paragraph(const std::string& text, int indent, int hanging);
 
+/// Lines as one text, without a line end behind the last.
+std::string lines_text(const std::vector<std::string>& lines);
+
 /// Adds lines at the end.
 void append(std::vector<std::string>& lines, const std::vector<std::string>& more);
 

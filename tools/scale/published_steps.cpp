@@ -1,7 +1,6 @@
 #include "tools/scale/published_steps.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -135,7 +134,7 @@ PublishedStep bandwidth_row(CollectiveKind kind, const char* name, const Measure
 // The table with paragraphs below it.
 std::string with_notes(const Table& table, const std::vector<std::string>& notes) {
   std::string text = table.text();
-  for (const std::string& note : notes) text += fmt::format("\n{}", fmt::join(paragraph(note, 0, 2), "\n"));
+  for (const std::string& note : notes) text += "\n" + lines_text(paragraph(note, 0, 2));
   return text;
 }
 

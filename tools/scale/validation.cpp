@@ -1,7 +1,6 @@
 #include "tools/scale/validation.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -343,12 +342,11 @@ std::string held_out_table(const PublishedRuns& runs) {
 std::string constant_lines() {
   std::string text = "Fitted, and valid for all models, layouts and numbers of nodes:\n";
   for (const FittedConstant& each : fitted_constants())
-    text += fmt::format(
-        "{}\n", fmt::join(paragraph(fmt::format("{} = {:.4g}{}: {}", each.name, each.value,
-                                                each.unit == std::string("1") ? "" : fmt::format(" {}", each.unit),
-                                                each.meaning),
-                                    2, 4),
-                          "\n"));
+    text += lines_text(
+                paragraph(fmt::format("{} = {:.4g}{}: {}", each.name, each.value,
+                                      each.unit == std::string("1") ? "" : fmt::format(" {}", each.unit), each.meaning),
+                          2, 4)) +
+            "\n";
   return text;
 }
 
@@ -367,7 +365,7 @@ std::string remark_lines() {
         "spare. The target for fits leaves those out, the table below it does not.",
         "A run whose flag is stall is left out, except for fits. Where memory is nearly full, a stall is the "
         "allocator's work; the others have no explanation."})
-    text += fmt::format("{}\n", fmt::join(paragraph(remark, 0, 2), "\n"));
+    text += lines_text(paragraph(remark, 0, 2)) + "\n";
   return text;
 }
 
