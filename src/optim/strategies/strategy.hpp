@@ -29,7 +29,7 @@ struct Strategy {
   std::vector<double> (*newton_schulz_work)(const Layout& layout, int ns_steps) = work_of_owners;
 };
 
-/// (a) to (h). Those with a step of their own have a file of their own, the others are in layouts_for_muon.cpp.
+/// (a) to (h). Those with a step of their own have a file of their own, the others are in strategies.cpp.
 /// @{
 Strategy gather_everything();
 Strategy boundary_matrices();
