@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "lessons/lesson_18_read_a_trace/published_claims.hpp"
+#include "lessons/lesson_18_read_a_trace/compared_runs.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/published.hpp"
 #include "tools/trace/reader.hpp"
