@@ -1,4 +1,3 @@
-
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,8 +14,6 @@ using nlohmann::json;
 // Follows the parser through `{"name": {"dtype": …, "shape": […], "data_offsets": […]}, "__metadata__": {…: "…"}}`.
 class HeaderHandler : public nlohmann::json_sax<json> {
  public:
-  HeaderHandler() = default;
-
   bool null() override { return scalar(); }
   bool boolean(bool) override { return scalar(); }
   bool number_float(number_float_t, const string_t&) override { return scalar(); }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -69,9 +68,6 @@ std::string shorten(const std::string& text, int width);
 /// and of its last numbers as fit, and at least one of each, with "…" between: "10 11 … 98 99".
 /// @{
 std::string numbers_text(const float* numbers, std::size_t count, int width);
-inline std::string numbers_text(std::initializer_list<float> numbers, int width) {
-  return numbers_text(numbers.begin(), numbers.size(), width);
-}
 template <class Numbers>
 std::string numbers_text(const Numbers& numbers, int width) {
   return numbers_text(numbers.data(), numbers.size(), width);
