@@ -15,7 +15,7 @@
 #include "lessons/lesson_09_full_step/plan_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/classroom/shown_phases.hpp"
-#include "sim/terminal/write_or_fail.hpp"
+#include "sim/terminal/end_on_signals.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 #include "src/train/reference_run.hpp"

@@ -10,7 +10,7 @@
 #include "sim/fibers/fibers.hpp"
 #include "sim/ranks/launched_process.hpp"
 #include "sim/ranks/options.hpp"
-#include "sim/terminal/empty_values.hpp"
+#include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/chain_product.hpp"

@@ -28,7 +28,6 @@
 #include "sim/terminal/interruptible_work.hpp"
 #include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"
-#include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
 #include "src/layout/grid.hpp"
 #include "src/text/text.hpp"

@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "sim/terminal/progress_line.hpp"
+#include "src/errors.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -128,5 +129,14 @@ void ignore_end_signals() {
 }
 
 InterruptHold::InterruptHold() : SignalHold(kSignals) {}
+
+void write_or_fail(const std::function<void()>& write) {
+  try {
+    const InterruptHold hold;
+    write();
+  } catch (const UsageError& error) {
+    throw RunError(error.what());
+  }
+}
 
 }  // namespace muonwalk::sim

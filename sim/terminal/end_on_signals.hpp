@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 
 #include "src/io/unfinished.hpp"
@@ -47,5 +48,10 @@ class InterruptHold : public SignalHold {
   /// The hold begins here and ends with the object.
   InterruptHold();
 };
+
+/// Calls `write`, which writes files while a run goes on or at its end, during an InterruptHold. What can't be written
+/// then, because a disk is full by now, has broken on the way: throws RunError with the sentence of the UsageError. So
+/// a program ends with exit code 3, and with 2 where it refuses a path before the run.
+void write_or_fail(const std::function<void()>& write);
 
 }  // namespace muonwalk::sim

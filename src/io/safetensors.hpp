@@ -23,9 +23,7 @@ struct StoredTensor {
   std::vector<std::int64_t> shape;      ///< A scalar has none.
   std::vector<std::byte> bytes;         ///< Row-major, little-endian.
 
-  /// True for a 2-D tensor of a type that can be trained: F32, BF16 or F16.
-  bool is_matrix() const;
-  /// True for a matrix, a vector or a single number of one of these types.
+  /// True for a matrix, a vector or a single number of a type that can be trained: F32, BF16 or F16.
   bool can_be_trained() const;
   std::int64_t elements() const;
   /// The values as float32 (exact for all three types), a vector or a single number as one row. Throws UsageError when

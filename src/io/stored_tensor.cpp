@@ -82,8 +82,6 @@ std::int64_t stored_bytes(const Dtype& dtype, const std::vector<std::int64_t>& s
   return bytes;
 }
 
-bool StoredTensor::is_matrix() const { return shape.size() == 2 && type != StoredType::other; }
-
 bool StoredTensor::can_be_trained() const { return shape.size() <= 2 && type != StoredType::other; }
 
 std::int64_t StoredTensor::elements() const {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/errors.hpp"
-#include "src/optim/orthogonalizer.hpp"
+#include "src/optim/full_step.hpp"
 #include "src/optim/steps.hpp"
 
 using namespace muonwalk;

@@ -14,9 +14,9 @@
 #include <system_error>
 #include <vector>
 
-#include "sim/terminal/empty_values.hpp"
+#include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/error_text.hpp"
-#include "sim/terminal/write_or_fail.hpp"
+#include "sim/terminal/reading_program.hpp"
 #include "src/errors.hpp"
 #include "src/text/text.hpp"
 #include "tests/pseudo_terminal.hpp"

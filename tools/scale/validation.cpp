@@ -173,6 +173,24 @@ double misfit(const std::vector<const PublishedRun*>& runs, const TrainingSoftwa
   return sum;
 }
 
+// What `refitted` finds for all clean runs but those of a part, in the order of kTimeConstants.
+struct KeptFit {
+  const char* without;
+  double constants[std::size(kTimeConstants)];
+};
+constexpr KeptFit kKeptFits[] = {{"1B", {0.49793, 0.004417973, 0.0004582407, 0.002212941, 0.6801459, 0.02966902}},
+                                 {"3B", {0.4978812, 0.00446, 0.0005239604, 0.001973889, 0.6064401, 0.01714678}},
+                                 {"8B", {0.4881667, 0.00446, 0.000519792, 0.00204902, 0.6237081, 0.01942308}},
+                                 {"1 node", {0.4881188, 0.00446, 0.00049, 0.00209, 0.6487836, 0.02}},
+                                 {"2 nodes", {0.4881188, 0.00446, 0.0004998, 0.00209, 0.6115385, 0.01923077}},
+                                 {"4 nodes", {0.493, 0.00446, 0.0005045545, 0.00209, 0.6173559, 0.01941371}},
+                                 {"8 nodes", {0.493, 0.00446, 0.0004998, 0.00209, 0.6300069, 0.02000769}},
+                                 {"16 nodes", {0.49793, 0.00446, 0.0005045545, 0.00209, 0.6172953, 0.01941371}},
+                                 {"32 nodes", {0.493, 0.00446, 0.00049, 0.00209, 0.6801459, 0.021816}},
+                                 {"64 nodes", {0.493, 0.00446, 0.0004718519, 0.002069307, 0.64872, 0.0204}}};
+
+std::string nodes_text(const PublishedRun& run) { return count_text(run.layout.nodes, "node"); }
+
 }  // namespace
 
 TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& start) {
@@ -199,28 +217,6 @@ TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const Tr
 }
 
 // ── Held out
-
-namespace {
-
-// What `refitted` finds for all clean runs but those of a part, in the order of kTimeConstants.
-struct KeptFit {
-  const char* without;
-  double constants[std::size(kTimeConstants)];
-};
-constexpr KeptFit kKeptFits[] = {{"1B", {0.49793, 0.004417973, 0.0004582407, 0.002212941, 0.6801459, 0.02966902}},
-                                 {"3B", {0.4978812, 0.00446, 0.0005239604, 0.001973889, 0.6064401, 0.01714678}},
-                                 {"8B", {0.4881667, 0.00446, 0.000519792, 0.00204902, 0.6237081, 0.01942308}},
-                                 {"1 node", {0.4881188, 0.00446, 0.00049, 0.00209, 0.6487836, 0.02}},
-                                 {"2 nodes", {0.4881188, 0.00446, 0.0004998, 0.00209, 0.6115385, 0.01923077}},
-                                 {"4 nodes", {0.493, 0.00446, 0.0005045545, 0.00209, 0.6173559, 0.01941371}},
-                                 {"8 nodes", {0.493, 0.00446, 0.0004998, 0.00209, 0.6300069, 0.02000769}},
-                                 {"16 nodes", {0.49793, 0.00446, 0.0005045545, 0.00209, 0.6172953, 0.01941371}},
-                                 {"32 nodes", {0.493, 0.00446, 0.00049, 0.00209, 0.6801459, 0.021816}},
-                                 {"64 nodes", {0.493, 0.00446, 0.0004718519, 0.002069307, 0.64872, 0.0204}}};
-
-std::string nodes_text(const PublishedRun& run) { return count_text(run.layout.nodes, "node"); }
-
-}  // namespace
 
 TrainingSoftware fitted_without(const std::string& part) {
   const auto kept = std::find_if(std::begin(kKeptFits), std::end(kKeptFits),
@@ -293,36 +289,6 @@ void add_scores(Table& table, const std::string& name, const std::vector<RunOutc
                of.failed > 0 ? Cell(of.balanced_accuracy()) : Cell(std::nullopt)});
 }
 
-}  // namespace
-
-std::string target_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes, bool carried) {
-  Table table({{"target"}, {carried ? "in sample" : "reached", Digits{3}}});
-  std::vector<std::vector<ValidationTarget>> held_out;
-  if (carried)
-    for (const auto& [what, name] : {std::pair{HeldOut::size, "other sizes"}, {HeldOut::nodes, "other nodes"}}) {
-      table.column({name, Digits{3}});
-      held_out.push_back(validation_targets(held_out_outcomes(runs, what)));
-    }
-  table.column({"wanted", Side::right});
-  table.column({"", Side::right});
-  const std::vector<ValidationTarget> all = validation_targets(outcomes);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const ValidationTarget& each = all[i];
-    std::vector<Cell> cells = {each.what, each.reached};
-    bool met = each.met();
-    for (const auto& targets : held_out) {
-      cells.push_back(each.refitted ? Cell(targets[i].reached) : Cell(std::nullopt));
-      if (each.refitted) met = met && targets[i].met();
-    }
-    cells.emplace_back(fmt::format("{} {:.3f}", each.at_most ? "≤" : "≥", each.wanted));
-    cells.emplace_back(!met ? "MISSED" : carried && !each.refitted ? "in sample" : "met");
-    table.row(cells);
-  }
-  return table.text();
-}
-
-namespace {
-
 std::string part_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes) {
   Table table = score_table("clean runs");
   add_scores(table, "all", outcomes);
@@ -370,6 +336,32 @@ std::string remark_lines() {
 }
 
 }  // namespace
+
+std::string target_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes, bool carried) {
+  Table table({{"target"}, {carried ? "in sample" : "reached", Digits{3}}});
+  std::vector<std::vector<ValidationTarget>> held_out;
+  if (carried)
+    for (const auto& [what, name] : {std::pair{HeldOut::size, "other sizes"}, {HeldOut::nodes, "other nodes"}}) {
+      table.column({name, Digits{3}});
+      held_out.push_back(validation_targets(held_out_outcomes(runs, what)));
+    }
+  table.column({"wanted", Side::right});
+  table.column({"", Side::right});
+  const std::vector<ValidationTarget> all = validation_targets(outcomes);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ValidationTarget& each = all[i];
+    std::vector<Cell> cells = {each.what, each.reached};
+    bool met = each.met();
+    for (const auto& targets : held_out) {
+      cells.push_back(each.refitted ? Cell(targets[i].reached) : Cell(std::nullopt));
+      if (each.refitted) met = met && targets[i].met();
+    }
+    cells.emplace_back(fmt::format("{} {:.3f}", each.at_most ? "≤" : "≥", each.wanted));
+    cells.emplace_back(!met ? "MISSED" : carried && !each.refitted ? "in sample" : "met");
+    table.row(cells);
+  }
+  return table.text();
+}
 
 std::string validation_text(const PublishedRuns& runs, bool held_out) {
   if (!runs.has_results)
