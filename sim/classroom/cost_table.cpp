@@ -161,8 +161,9 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
         fmt::format("{} over {}, {}", collective_name(kind.kind), kind.group, element_name(kind.type));
     for (const auto& [pair, members] :
          sets_of_equal<Pair>(ranks.size(), [&](std::size_t r) { return pair_of(ranks[r], kind); })) {
-      // Nothing was to be sent and nothing was; waiting never sends.
-      const bool says_nothing = pair.calls == 0 || kind.kind == CollectiveKind::wait;
+      // Nothing was to be sent and nothing was; who receives or waits never sends.
+      const bool says_nothing =
+          pair.calls == 0 || kind.kind == CollectiveKind::recv || kind.kind == CollectiveKind::wait;
       if (says_nothing && pair.equal() && pair.counted.bytes_sent == 0) continue;
       of_kind.push_back({members, pair.calls == 1 ? name : fmt::format("{} × {}", name, pair.calls), pair.calls,
                          pair.predicted.bytes_sent, pair.counted.bytes_sent, pair.counted.messages_sent, pair.equal()});

@@ -30,7 +30,8 @@ ShownLine shown_line(const Shown& shown) {
   return line;
 }
 
-// A matrix as rows of numbers; what does not fit is left out and counted. A flat array continues on the next line.
+// A matrix as rows of numbers that stand `indent` columns from the left; what does not fit is left out and counted. A
+// flat array continues on the next line.
 std::vector<std::string> value_lines(const Shown& shown, int indent) {
   constexpr long long kMostRows = 16;
   const long long rows = shown.block.rows, cols = shown.block.cols;
@@ -43,17 +44,16 @@ std::vector<std::string> value_lines(const Shown& shown, int indent) {
       (output_columns() - indent - text_width("  … 1000000 more")) / static_cast<long long>(width + 2);
   const long long shown_cols = std::max(1LL, flat || cols <= room ? std::min(cols, room) : room_and_count);
   const long long all_rows = flat ? (cols + shown_cols - 1) / shown_cols : rows;
-  const std::string margin(static_cast<std::size_t>(indent), ' ');
   std::vector<std::string> lines;
   for (long long row = 0; row < std::min(all_rows, kMostRows); ++row) {
-    std::string line = margin;
+    std::string line;
     for (long long col = 0; col < shown_cols; ++col) {
       const long long at = flat ? row * shown_cols + col : row * cols + col;
       if (at < rows * cols) line += fmt::format("{:>{}.4g}", values[at], width + 2);
     }
     lines.push_back(line + (!flat && cols > shown_cols ? fmt::format("  … {} more", cols - shown_cols) : ""));
   }
-  if (all_rows > kMostRows) lines.push_back(fmt::format("{}… {} more lines", margin, all_rows - kMostRows));
+  if (all_rows > kMostRows) lines.push_back(fmt::format("… {} more lines", all_rows - kMostRows));
   return lines;
 }
 
@@ -71,30 +71,40 @@ std::vector<std::string> step_lines(const Grid& grid, const StepReports& reports
     bytes = std::max(bytes, text_width(line.bytes));
     bar = std::max(bar, text_width(line.bar));
   });
-  std::vector<std::string> lines;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    std::string who = rank_label(grid, static_cast<int>(rank));
+  // Each rank's lines without its label.
+  std::vector<std::vector<std::string>> said_by(reports.size());
+  for (std::size_t rank = 0; rank < reports.size(); ++rank)
     for (const Report& report : reports[rank]) {
+      std::vector<std::string>& lines = said_by[rank];
       if (const auto* said = std::get_if<Said>(&report)) {
-        lines.push_back(fmt::format("  {}   {}", pad_right(who, label), said->line));
+        lines.push_back(said->line);
       } else if (const auto* shown = std::get_if<Shown>(&report)) {
         const ShownLine& s = lines_of[shown];
-        std::string line = fmt::format("  {}   {}   {}   {}", pad_right(who, label), pad_right(s.name, name),
-                                       pad_left(s.shape, shape), pad_left(s.bytes, bytes));
+        std::string line =
+            fmt::format("{}   {}   {}", pad_right(s.name, name), pad_left(s.shape, shape), pad_left(s.bytes, bytes));
         if (bar > 0) line += "   " + pad_right(s.bar, bar);
         if (!s.note.empty()) line += "   " + s.note;
         lines.push_back(line);
         if (values && !shown->values.empty()) {
-          lines.push_back(fmt::format("  {}   digest {}", pad_right("", label), digest_text(shown->values)));
+          lines.push_back(fmt::format("digest {}", digest_text(shown->values)));
           for (std::string& value : value_lines(*shown, label + 5)) lines.push_back(std::move(value));
         }
-      } else {
-        continue;
       }
-      who.clear();  // the label stands in a rank's first line only
+    }
+  // Neighbours that say the same say it once. The label stands in the first line only.
+  std::vector<std::string> lines;
+  for (std::size_t rank = 0, next = 0; rank < reports.size(); rank = next) {
+    std::vector<int> members;
+    while (next < reports.size() && (next == rank || (!values && said_by[next] == said_by[rank])))
+      members.push_back(static_cast<int>(next++));
+    std::string who = members.size() > 1 ? ranks_text(members, static_cast<int>(reports.size()))
+                                         : rank_label(grid, static_cast<int>(rank));
+    for (const std::string& line : said_by[rank]) {
+      lines.push_back(fmt::format("  {}   {}", pad_right(who, label), line));
+      lines.back().erase(lines.back().find_last_not_of(' ') + 1);
+      who.clear();
     }
   }
-  for (std::string& line : lines) line.erase(line.find_last_not_of(' ') + 1);
   return lines;
 }
 

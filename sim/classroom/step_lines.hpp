@@ -9,7 +9,7 @@
 namespace muonwalk::sim {
 
 /// What the ranks said in one step, as aligned lines in rank order: said lines, shown things and, with values, these
-/// too.
+/// too. Without values, neighbours that say the same say it once.
 std::vector<std::string> step_lines(const Grid& grid, const StepReports& reports, bool values);
 
 /// "every rank sent 48 B in 1 message and received 48 B": a line for each group of ranks that moved the same, none
