@@ -94,11 +94,9 @@ std::vector<std::string> step_lines(const Grid& grid, const StepReports& reports
   // Neighbours that say the same say it once. The label stands in the first line only.
   std::vector<std::string> lines;
   for (std::size_t rank = 0, next = 0; rank < reports.size(); rank = next) {
-    std::vector<int> members;
-    while (next < reports.size() && (next == rank || (!values && said_by[next] == said_by[rank])))
-      members.push_back(static_cast<int>(next++));
-    std::string who = members.size() > 1 ? ranks_text(members, static_cast<int>(reports.size()))
-                                         : rank_label(grid, static_cast<int>(rank));
+    while (++next < reports.size() && !values && said_by[next] == said_by[rank]) {
+    }
+    std::string who = ranks_label(grid, static_cast<int>(rank), static_cast<int>(next) - 1);
     for (const std::string& line : said_by[rank]) {
       lines.push_back(fmt::format("  {}   {}", pad_right(who, label), line));
       lines.back().erase(lines.back().find_last_not_of(' ') + 1);

@@ -144,13 +144,16 @@ std::string Grid::text() const {
   return text;
 }
 
-std::string rank_label(const Grid& grid, int rank) {
-  const Place place = grid.place(rank);
-  std::string coordinates;
-  if (grid.dp() > 1) coordinates += " dp " + std::to_string(place.dp);
-  if (grid.tp() > 1) coordinates += " tp " + std::to_string(place.tp);
-  if (grid.pp() > 1) coordinates += " pp " + std::to_string(place.pp);
-  return fmt::format("rank {}{}", rank, coordinates.empty() ? "" : " " + coordinates);
+std::string ranks_label(const Grid& grid, int first, int last) {
+  const Place from = grid.place(first), to = grid.place(last);  // tp is the fastest digit, then dp, then pp
+  std::string shared;
+  if (grid.dp() > 1 && from.dp == to.dp && from.pp == to.pp) shared += fmt::format(" dp {}", from.dp);
+  if (grid.tp() > 1 && first == last) shared += fmt::format(" tp {}", from.tp);
+  if (grid.pp() > 1 && from.pp == to.pp) shared += fmt::format(" pp {}", from.pp);
+  const std::string who = first == last                     ? fmt::format("rank {}", first)
+                          : last - first + 1 == grid.size() ? "every rank"
+                                                            : fmt::format("ranks {}–{}", first, last);
+  return shared.empty() ? who : who + " " + shared;
 }
 
 }  // namespace muonwalk

@@ -68,7 +68,9 @@ class Grid {
   int pp_ = 1;
 };
 
-/// "rank 3  dp 1 tp 1": the coordinates of which the grid has more than one.
-std::string rank_label(const Grid& grid, int rank);
+/// "ranks 2–3  dp 1" or "rank 3  dp 1 tp 1": neighbouring ranks and the coordinates that they share, of those of which
+/// the grid has more than one.
+std::string ranks_label(const Grid& grid, int first, int last);
+inline std::string rank_label(const Grid& grid, int rank) { return ranks_label(grid, rank, rank); }
 
 }  // namespace muonwalk

@@ -50,6 +50,19 @@ TEST_CASE("step_lines: what ranks say and show, in rank order, aligned, the labe
         "  rank 1  dp 1   longer_name   10 × 6   240 B");
 }
 
+TEST_CASE("step_lines: neighbours that say the same say it once, with what they share; with values each says it") {
+  const auto say = [](const char* what) { return told(Said{what}); };
+  const StepReports reports = by_rank(say("a"), say("a"), say("a"), say("b"));
+  const Grid grid = Grid().dp(2).tp(2);
+  CHECK(joined(step_lines(grid, reports, false)) ==
+        "  ranks 0–2           a\n"
+        "  rank 3  dp 1 tp 1   b");
+  CHECK(step_lines(grid, reports, true).size() == 4);
+  CHECK(joined(step_lines(grid, by_rank(say("a"), say("a"), say("b"), say("b")), false)) ==
+        "  ranks 0–1  dp 0     a\n"
+        "  ranks 2–3  dp 1     b");
+}
+
 TEST_CASE("step_lines: with values, every number is apart from its neighbour and no line leaves the screen") {
   std::mt19937 random(5);
   for (int i = 0; i < 100; ++i) {

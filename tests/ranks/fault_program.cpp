@@ -173,7 +173,7 @@ void part(Rank& rank, Local&) {
   dies_at_the_end = mode == "dies_at_the_end" && rank.rank() == culprit;
   if (mode != "stray_receive") talk_everywhere(rank, 8);
   if (mode == "slow_reference")  // far more than any pipe or socket holds
-    for (int line = 0; line < 40000; ++line) rank.say(std::string(100, 'x'));
+    for (int line = 0; line < 40000; ++line) rank.say(std::to_string(rank.place.rank) + std::string(100, 'x'));
 }
 
 Flat reference(const RankInfo& rank) {

@@ -34,40 +34,42 @@ Words command(const Words& options, const Words& more = {}) {
   return all;
 }
 
-// The number before " steps" in a line that ends so; 0 for other lines.
+// The number before " steps" in a line of the program or of all ranks that ends so; 0 for other lines.
 int steps_in(const std::string& line) {
   const std::size_t took = line.rfind("took ");
+  // Of a run of one, "rank 0" is every rank.
+  const auto says = [&](const char* who) { return line.rfind(who, 0) == 0; };
+  if (!says("the program ") && !says("  every rank ") && !says("  rank 0   took ")) return 0;
   if (took == std::string::npos || line.size() < 6 || line.substr(line.size() - 6) != " steps") return 0;
   return std::stoi(line.substr(took + 5));
 }
 
-// How many steps the run took, on which the program and each of its ranks agree; 0 where they don't.
-int agreed_steps(const Outcome& outcome, std::size_t ranks) {
+// How many steps the run took, on which the program and each of its ranks agree; 0 where they don't. Ranks that agree
+// say it in one line.
+int agreed_steps(const Outcome& outcome) {
   std::vector<int> told;
   for (const std::string& line : lines_of(outcome.out))
     if (line.find(" · tell") != std::string::npos)
       told.clear();  // what was told before was not the end
     else if (const int steps = steps_in(line))
       told.push_back(steps);
-  const bool agreed = told.size() == ranks + 1 && std::vector<int>(told.size(), told[0]) == told;
+  const bool agreed = told.size() == 2 && std::vector<int>(told.size(), told[0]) == told;
   return agreed ? told[0] : 0;
 }
 
 // Expects that the run has stopped after a whole step, and returns its number.
-int expect_stopped(Program& program, std::size_t ranks = 4) {
+int expect_stopped(Program& program) {
   const Outcome outcome = program.wait(kFaultLimitSeconds);
   CAPTURE(outcome.out);
   CAPTURE(outcome.err);
   CHECK(outcome.exit_code == 3);
-  const int steps = agreed_steps(outcome, ranks);
+  const int steps = agreed_steps(outcome);
   CHECK(steps > 0);
   CHECK(outcome.err == kHeard + fmt::format("stopping_program: interrupted after step {}; --resume goes on\n", steps));
   CHECK(outcome.out.find("OK") == std::string::npos);
   CHECK(processes_of_session(program.pid()).empty());
   return steps;
 }
-
-std::size_t ranks_of(const Words& world) { return !world.empty() && world[0] == "--dp" ? 1 : 4; }
 
 }  // namespace
 
@@ -86,21 +88,21 @@ TEST_CASE("asked at any moment: the run stops after a whole step, which is the s
     REQUIRE(program.wait_for_output("ready", kFaultLimitSeconds));  // no rank is there yet
     usleep(delay);
     kill(-program.pid(), number);
-    expect_stopped(program, ranks_of(world));
+    expect_stopped(program);
   }
 }
 
 TEST_CASE("asked before the ranks exist: one step is taken") {
   for (const Words& world : kWorlds) {
     Program program(command(world, {"--mode", "ask_before_start"}));
-    CHECK(expect_stopped(program, ranks_of(world)) == 1);
+    CHECK(expect_stopped(program) == 1);
   }
 }
 
 TEST_CASE("asked between two steps: ranks that are fibers stop after the next one, and processes not before it") {
   for (const Words& world : kWorlds) {
     Program program(command(world, {"--mode", "ask_between", "--at", "17"}));
-    const int steps = expect_stopped(program, ranks_of(world));
+    const int steps = expect_stopped(program);
     CHECK(steps >= 17);
     if (!world.empty() && world[0] == "--world") CHECK(steps == 17);
   }
@@ -112,7 +114,7 @@ TEST_CASE("asked after the last step: it is heard, and the run comes to its end"
     const Outcome outcome = program.wait(kFaultLimitSeconds);
     CHECK(outcome.exit_code == 0);
     CHECK(outcome.err == kHeard);
-    CHECK(agreed_steps(outcome, ranks_of(world)) == 5);
+    CHECK(agreed_steps(outcome) == 5);
     CHECK(outcome.out.find("stopping_program: OK") != std::string::npos);
   }
 }

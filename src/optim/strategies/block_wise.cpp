@@ -18,7 +18,7 @@
 namespace muonwalk {
 namespace {
 
-// Whether the step after so many takes whole matrices.
+// Whether the step that follows `steps` others takes whole matrices.
 bool is_full(int steps) { return steps % kBlockWisePeriod == 0; }
 
 // The step in which every slice is a matrix of its own.

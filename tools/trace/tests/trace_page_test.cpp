@@ -106,8 +106,8 @@ TEST_CASE("embed_texts: the program holds the files byte for byte") {
   CHECK(page_texts::echarts_js == source_file("third_party/echarts/echarts.min.js"));
   CHECK(page_texts::echarts_notice == source_file("third_party/echarts/NOTICE"));
   CHECK(page_texts::page_html == source_file("tools/trace/page/page.html"));
-  CHECK(page_texts::page_css == source_file("sim/replay/page/page.css"));
-  CHECK(page_texts::tooltip_js == source_file("sim/replay/page/tooltip.js"));
+  CHECK(page_texts::page_css == source_file("tools/trace/page/page.css"));
+  CHECK(page_texts::tooltip_js == source_file("tools/trace/page/tooltip.js"));
   CHECK(page_texts::trace_css == source_file("tools/trace/page/trace.css"));
   CHECK(page_texts::page_js == source_file("tools/trace/page/page.js"));
   CHECK(page_texts::bars_js == source_file("tools/trace/page/bars.js"));
