@@ -161,7 +161,7 @@ class Figures:
         self.same("what lights up at first", self.lit(), marked)
         first = {}
         for strip, line in (("arrived", 0), ("copied", 1)):
-            printed = re.findall(r"its first row +([\d ]+)\n +came from tp +([\d|]+)", text)[line * 2]
+            printed = re.findall(r"its first row +([\d ]+)\n +came from tp +([\d|]+)", text)[line]
             numbers = self.browser.execute_script("""
               return [...document.querySelectorAll(`[data-strip=${arguments[0]}] [data-value]`)].map((cell) =>
                 [cell.querySelector("text").textContent, cell.dataset.from])""", strip)
