@@ -27,7 +27,8 @@ double one_copy(const ComparedRun& run) {
 ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                          std::int64_t state_elements) {
   ComparedRun run{optimizer, grid, totals_of(file, summary), state_elements, ""};
-  run.measured = fmt::format("measured on this machine: {}\n{}", name_of(run), joined(two_readings({file}, summary)));
+  run.measured =
+      fmt::format("measured on this machine: {}\n{}", name_of(run), lines_text(two_readings({file}, summary)));
   return run;
 }
 
@@ -57,10 +58,8 @@ std::string compared_runs_text(const std::vector<ComparedRun>& runs) {
     table.row({name_of(run), run.totals.calls, run.totals.events_by_name, run.totals.sent_bytes, run.state_elements});
   std::vector<std::string> lines = table.lines();
   append(lines, published_claims_table(own_runs(runs)));
-  return joined(lines);
+  return lines_text(lines);
 }
-
-std::string joined(const std::vector<std::string>& lines) { return lines_text(lines); }
 
 const std::vector<ReadAgain> kReadAgain = {
     {"communication time, Muon / AdamW", "0.57", "0.594", 0.005, "kernels of rank 0, each once", true},

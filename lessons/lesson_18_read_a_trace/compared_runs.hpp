@@ -57,7 +57,4 @@ OwnRuns own_runs(const std::vector<ComparedRun>& runs);
 /// them published_claims_table.
 std::string compared_runs_text(const std::vector<ComparedRun>& runs);
 
-/// Lines as one text.
-std::string joined(const std::vector<std::string>& lines);
-
 }  // namespace muonwalk::sim

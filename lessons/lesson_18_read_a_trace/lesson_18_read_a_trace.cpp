@@ -18,6 +18,7 @@
 #include "src/numerics/products.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/text/text.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
@@ -272,7 +273,7 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   lesson.trains(kParameters);                             // for whoever compares its trace with another one
   std::vector<TraceFile> files = made_up_trace(kMadeUp);  // one per rank
-  lesson.say(joined(drawn(kMadeUp)) + "\n\n" + joined(two_readings(files, summarize(files))));
+  lesson.say(lines_text(drawn(kMadeUp)) + "\n\n" + lines_text(two_readings(files, summarize(files))));
   lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
                        in_milliseconds(read(lesson.rank_info(), files)), by_the_millisecond());
 

@@ -338,7 +338,7 @@ std::string pretraining_text(const Pretraining& run, const RankInfo& rank) {
     return count_text(std::int64_t(count), "bucket");
   };
   if (!run.interrupted())
-    return text + fmt::format("experts {} in each layer, 2 for a token; {} on each rank", model.experts,
+    return text + fmt::format("experts {} in each layer, {} for a token; {} on each rank", model.experts, model.chosen,
                               model.experts / training.ep);
   return text + fmt::format("pause   after step {}, at a checkpoint; rank {} has {} before, {} after", run.pause,
                             rank.place.rank, buckets(training), buckets(run.ways[0].rearranged));

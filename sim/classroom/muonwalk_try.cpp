@@ -35,6 +35,7 @@ void open_judges(const std::string& exercise) {
     throw RunError(fmt::format("the judges can't be loaded: {}; ./walk try builds them", dlerror()));
 }
 
+constexpr int kFirstOutcome = 100;  // FIRST_OUTCOME of judging.py
 const char* library_path = nullptr;
 
 AnyFunction load_function() {
@@ -60,7 +61,7 @@ int run(int argc, char** argv) {
   const Verdict verdict = judge(exercise, *exercise.type, exercise.loading, options);
   for (const std::string& line : verdict.lines) print_line(line);
   finish_output();
-  return 100 + static_cast<int>(verdict.outcome);
+  return kFirstOutcome + static_cast<int>(verdict.outcome);
 }
 
 }  // namespace

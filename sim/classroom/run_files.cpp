@@ -30,7 +30,7 @@ std::string trace_label(const Grid& grid, int rank) {
   return coordinates.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, coordinates);
 }
 
-// The same for traces.
+// Refuses traces that can't be written where they should be, and makes the folder of --trace-per-rank.
 void require_trace_writable(const Options& options) {
   if (!options.trace_file.empty()) FileBeside(options.trace_file);
   if (options.trace_folder.empty()) return;

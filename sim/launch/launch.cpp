@@ -21,9 +21,7 @@ namespace muonwalk::sim {
 namespace {
 
 struct InterfaceAddress {
-  std::string name;
-  std::string address;
-  int family;
+  std::string name, address;
 };
 
 std::string numeric(const sockaddr* address, socklen_t length) {
@@ -41,7 +39,7 @@ std::vector<InterfaceAddress> addresses_here() {
     for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
       if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != family || (one->ifa_flags & IFF_UP) == 0) continue;
       const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-      found.push_back({one->ifa_name, numeric(one->ifa_addr, length), family});
+      found.push_back({one->ifa_name, numeric(one->ifa_addr, length)});
     }
   return found;
 }

@@ -9,6 +9,10 @@
 
 namespace muonwalk {
 
+class FileBeside;
+/// Files that are written and take their places later.
+using FilesBeside = std::vector<std::unique_ptr<FileBeside>>;
+
 /// A new file in the folder of `path` that takes its place when it is whole, so that a reader of `path` finds either
 /// what was there before or all of what is there now. Every function throws UsageError, one sentence that names `path`,
 /// the system's reason and what would work.
@@ -33,7 +37,7 @@ class FileBeside {
   /// Flushes to the disk and takes the place of `path`.
   void commit();
   /// All of them take their places, or none does, where one can't; only what it has replaced before can't come back.
-  static void commit_together(const std::vector<std::unique_ptr<FileBeside>>& files);
+  static void commit_together(const FilesBeside& files);
 
  private:
   void create();
@@ -55,9 +59,6 @@ class FileBeside {
   unsigned owner_ = 0;
   unsigned group_ = 0;
 };
-
-/// Files that are written and take their places later.
-using FilesBeside = std::vector<std::unique_ptr<FileBeside>>;
 
 /// A file with this text in it that takes its place later.
 std::unique_ptr<FileBeside> text_file_beside(const std::string& path, const std::string& text);

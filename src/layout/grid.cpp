@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk {
 namespace {
@@ -46,11 +47,9 @@ Differ differ_in(const std::string& name) {
   if (name == "world") return {true, true, true, false};
   if (name == "first and last stage") return {false, false, true, true};
   for (const std::string prefix : {"ep ", "dp / ep "})
-    if (name.rfind(prefix, 0) == 0) {
-      const char *begin = name.data() + prefix.size(), *end = name.data() + name.size();
-      if (std::from_chars(begin, end, differ.ep).ptr == end && differ.ep > 0)
-        return {true, false, false, false, differ.ep, prefix != "ep "};
-    }
+    if (name.rfind(prefix, 0) == 0)
+      if (const std::optional<int> ep = number_from<int>(name.substr(prefix.size())); ep && *ep > 0)
+        return {true, false, false, false, *ep, prefix != "ep "};
   const std::string times = " × ";
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find(times, begin), name.size());
@@ -110,8 +109,10 @@ Group Grid::group(const std::string& name, int rank) const {
   const Place mine = place(rank);
   Group group{name, {}};
   if (differ.ep > 0 && dp_ % differ.ep != 0)
-    throw UsageError("--ep " + std::to_string(differ.ep) + " does not divide --dp " + std::to_string(dp_) +
-                     ", but EP groups lie within the data-parallel ranks; try --ep 1 or --ep " + std::to_string(dp_));
+    throw UsageError(
+        fmt::format("--ep {} does not divide --dp {}, but EP groups lie within the data-parallel ranks; try --ep 1 or "
+                    "--ep {}",
+                    differ.ep, dp_, dp_));
   if (differ.ends_only && mine.pp != 0 && mine.pp != pp_ - 1) return group;
   for (int pp = 0; pp < pp_; ++pp) {
     if (differ.pp ? differ.ends_only && pp != 0 && pp != pp_ - 1 : pp != mine.pp) continue;

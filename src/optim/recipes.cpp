@@ -17,7 +17,7 @@ struct Defaults {
   Scale scale;
   const char* coefficients;
 };
-Recipe recipe_of(const char* name, const char* whose, const char* source, const Defaults& defaults) {
+Recipe recipe_of(const std::string& name, const char* whose, const char* source, const Defaults& defaults) {
   Recipe recipe{name, whose, source, {}, defaults.coefficients};
   recipe.settings.lr = static_cast<float>(defaults.lr);
   recipe.settings.momentum = 0.95;
@@ -68,7 +68,7 @@ Recipe torch_rms() {
 Recipe emerging(const std::string& name = "emerging", const char* coefficients = "quintic",
                 Scale scale = Scale::largest) {
   Recipe recipe = recipe_of(
-      name.c_str(), "Muon of Emerging-Optimizers",
+      name, "Muon of Emerging-Optimizers",
       "NVIDIA-NeMo/Emerging-Optimizers fd772926, 2026-08-20, orthogonalized_optimizers/muon.py, muon_utils.py",
       {3e-4, 0.01, false, scale, coefficients});
   recipe.has_nesterov = recipe.has_steps = true;

@@ -11,7 +11,11 @@ namespace muonwalk {
 /// The parts of a text between separators, "a::b" at ':' as "a", "" and "b"; a text without any is the one part.
 inline std::vector<std::string> split_at(std::string_view text, char separator) {
   std::vector<std::string> parts(1);
-  for (const char c : text) c == separator ? parts.emplace_back() : parts.back() += c;
+  for (const char c : text)
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
   return parts;
 }
 

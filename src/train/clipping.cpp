@@ -90,7 +90,7 @@ void scale_shards(Buckets& shards, float factor) {
 }
 
 double clip_shards(const StepContext& context, Communicator& world, float max_norm,
-                   const std::set<std::string>& not_mine, Buckets& shards, const ExactSum& experts) {
+                   const std::set<std::string>& not_mine, Buckets& shards, const ExactSum& other_layouts) {
   const Grid& grid = context.layout.grid;
   if (world.size() != grid.size() || world.rank() != context.place.rank)
     throw std::invalid_argument(
@@ -101,7 +101,7 @@ double clip_shards(const StepContext& context, Communicator& world, float max_no
 
   context.begin(phases::gradient_norm);
   ExactSum squares = squares_of_shards(context.layout, context.place, shards, not_mine);
-  squares.add(experts);
+  squares.add(other_layouts);
   const double norm = norm_of_all(world, squares);
 
   context.begin(phases::clip);
@@ -109,11 +109,11 @@ double clip_shards(const StepContext& context, Communicator& world, float max_no
   return norm;
 }
 
-void plan_clip_shards(Plan& plan, const Layout& layout, const std::set<std::string>& not_mine, Index experts) {
-  Index counted = experts;
+void plan_clip_shards(Plan& plan, const Layout& layout, const std::set<std::string>& not_mine, Index in_other_layouts) {
+  Index counted = in_other_layouts;
   for (const auto& [b, k] : layout.all_buckets())
     for (const Range& range : counted_ranges(layout, plan.place, b, k, not_mine)) counted += range.size();
-  const Index own = layout.shard_elements(plan.place.dp) + experts;
+  const Index own = layout.shard_elements(plan.place.dp) + in_other_layouts;
   const Index sums = Index{ExactSum::kBytes} * plan.grid.size();
   plan.work(phases::gradient_norm, {1, counted}, 2.0 * static_cast<double>(counted));  // a square and a sum
   plan.take(sums, "sums of squares", ElementType::bytes);

@@ -53,13 +53,14 @@ void scale_shards(Buckets& shards, float factor);
 
 /// Counts, asks all ranks, and multiplies every element of `shards` by clip_factor, also where it is 1: one product in
 /// float32 for each. Returns the norm before that, in which the squares of what this rank has to count in other layouts
-/// are counted too (`experts`). `world` is the group of all ranks of the layout's grid, over all pipeline stages;
+/// are counted too (`other_layouts`). `world` is the group of all ranks of the layout's grid, over all pipeline stages;
 /// throws std::invalid_argument where it is not, and as require_fitting and the functions above do.
 double clip_shards(const StepContext& context, Communicator& world, float max_norm,
-                   const std::set<std::string>& not_mine, Buckets& shards, const ExactSum& experts = {});
+                   const std::set<std::string>& not_mine, Buckets& shards, const ExactSum& other_layouts = {});
 
 /// Appends what that does on the plan's rank, which has this many elements of its shards in other layouts.
-void plan_clip_shards(Plan& plan, const Layout& layout, const std::set<std::string>& not_mine, Index experts = 0);
+void plan_clip_shards(Plan& plan, const Layout& layout, const std::set<std::string>& not_mine,
+                      Index in_other_layouts = 0);
 
 // The same on one process: whole gradients, summed already (summed_gradient), one matrix for each parameter.
 

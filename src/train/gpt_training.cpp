@@ -45,8 +45,7 @@ void require_trainable(const GptTraining& training, const Grid& grid) {
       (!whole_subtrees || grid.dp() % ep != 0 || training.config.experts == 0 || training.config.experts % ep != 0))
     throw UsageError(
         fmt::format("--ep {} can't deal out {} experts to some of {} data-parallel ranks; it takes a power of two that "
-                    "divides both "
-                    "numbers, for example --experts 4 --dp 4 --ep 2",
+                    "divides both numbers, for example --experts 4 --dp 4 --ep 2",
                     ep, training.config.experts, grid.dp()));
 }
 

@@ -4,6 +4,7 @@
 import contextlib
 import io
 import os
+import re
 import sys
 import tempfile
 import time
@@ -199,6 +200,13 @@ class Exercises(unittest.TestCase):
             self.assertEqual(self.judged("exec sleep 60"), (1, "Try 05 · Join columns\n  The judge did not end within 0.2 s: has your code stopped it?\n"
                                                             "Not solved yet: it never ends. "
                                                             "A hint: ./walk try 05 --hint\n"))
+
+    def test_the_outcomes_are_those_of_the_judge_in_its_order(self):
+        classroom = Path(judging.__file__).parent
+        names = re.search(r"kNames\[\] = \{(.*?)\};", (classroom / "exercise.cpp").read_text(encoding="utf-8"), re.DOTALL)[1]
+        self.assertEqual(tuple(re.findall(r'"(.*?)"', names)), judging.OUTCOMES)
+        code = re.search(r"kFirstOutcome = (\d+)", (classroom / "muonwalk_try.cpp").read_text(encoding="utf-8"))[1]
+        self.assertEqual(int(code), judging.FIRST_OUTCOME)
 
     def test_what_the_judge_has_started_ends_with_it(self):
         self.ask("05")

@@ -20,13 +20,12 @@
 namespace muonwalk::sim {
 
 namespace page_texts {  // the folder runs/, by embed_texts
-extern const char *const nanogpt_124m,
-    *const nanogpt_1_5b, *const dmuon_qwen2_5_1_5b,
-                             *const dmuon_qwen2_5_7b, *const dmuon_llama_3_2_3b,
-                                                          *const dmuon_llama_3_1_8b,
-                                                              *const dmuon_wallx, *const dmuon_pi0,
-                                                                                      *const dion_1b, *const marin_129b;
-}
+extern const char *const nanogpt_124m, *const nanogpt_1_5b;
+extern const char *const dmuon_qwen2_5_1_5b, *const dmuon_qwen2_5_7b;
+extern const char *const dmuon_llama_3_2_3b, *const dmuon_llama_3_1_8b;
+extern const char *const dmuon_wallx, *const dmuon_pi0;
+extern const char *const dion_1b, *const marin_129b;
+}  // namespace page_texts
 
 namespace {
 

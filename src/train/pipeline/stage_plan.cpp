@@ -140,11 +140,11 @@ Plan stage_plan(const GptConfig& config, const Grid& grid, const Place& place, P
 
 Index activation_elements(const GptConfig& config, const ModelPart& part, int tp, Index rows) {
   const HeadCut cut = head_cut(config, tp, 0);
-  const Index hidden = 3 * config.hidden / tp;
+  const Index in_mlp = 3 * (config.hidden / tp);  // gate, up, hidden
   // With experts their inputs and outputs, and how a row is shared, besides; all of them for each slot.
   const Index slots = config.experts * (config.experts == 0 ? 0 : config.capacity(rows));
-  const Index mlps = config.experts == 0 ? rows * hidden : slots * (hidden + 2 * config.width) + rows * config.experts;
-  // x, normed, middle, middle_normed; two roots; query, mixed, key, value; probabilities; gate, up, hidden.
+  const Index mlps = config.experts == 0 ? rows * in_mlp : slots * (in_mlp + 2 * config.width) + rows * config.experts;
+  // x, normed, middle, middle_normed; two roots; query, mixed, key, value; probabilities.
   const Index layer =
       4 * config.width + 2 + 2 * cut.heads * cut.width + 2 * cut.kv_heads * cut.width + cut.heads * config.tokens;
   // x, normed; a root; logits; most and sum; losses.
