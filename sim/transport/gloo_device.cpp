@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -67,12 +68,14 @@ void hear_the_end() {
   std::call_once(once, [] { usual_end = std::set_terminate(end_of_process); });
 }
 
-// What the system has run out of, and what would work; empty where it is something else. Where no port is free, it says
-// EADDRINUSE to who listens, and EADDRNOTAVAIL to who connects (to who listens, that means another host's address).
-std::string shortage(const std::exception& error, int no_port) {
+// What the system has run out of, and what would work; empty where it is something else. Where no port is free, the
+// system says EADDRINUSE to whoever listens and EADDRNOTAVAIL to whoever connects; ranks of a group do both. To whoever
+// only listens, the latter means another host's address.
+std::string shortage(const std::exception& error, std::initializer_list<int> no_port) {
   if (no_more_files(error))
     return "too many files are open; allow more (ulimit -n), ask for fewer ranks, or give each a process of its own";
-  if (std::strstr(error.what(), std::strerror(no_port)) != nullptr)
+  const auto said = [&](int code) { return std::strstr(error.what(), std::strerror(code)) != nullptr; };
+  if (std::any_of(no_port.begin(), no_port.end(), said))
     return "no port is free; ask for fewer ranks, or wait a minute until those of earlier runs are free again";
   return "";
 }
@@ -125,7 +128,7 @@ GlooDevice::GlooDevice(const std::string& address) : state_(std::make_shared<Sta
     const BatchScope batch;
     state_->device = socket_transport::CreateDevice(socket_transport::attr(address.c_str()));
   } catch (const std::exception& error) {
-    if (const std::string what = shortage(error, EADDRINUSE); !what.empty())
+    if (const std::string what = shortage(error, {EADDRINUSE}); !what.empty())
       throw RunError("Gloo can't be started: " + what);
     throw RunError("Gloo can't use the address " + address + " of this machine, or start a thread: " + error.what() +
                    "; see that the address answers (ping " + address +
@@ -160,7 +163,7 @@ std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, 
   } catch (const RunError&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string what = shortage(error, EADDRNOTAVAIL);
+    const std::string what = shortage(error, {EADDRINUSE, EADDRNOTAVAIL});
     throw RunError("rank " + std::to_string(rank) + " can't connect to the other ranks of group " + name + ": " +
                    (what.empty() ? std::string("one of them has died or left (") + error.what() + ")" : what));
   }

@@ -135,9 +135,11 @@ TEST_CASE("files that run out, at any point: it works or says so in a sentence, 
 #ifdef __linux__
 TEST_CASE("ports that run out: the sentence says so, and nobody is said to have died") {
   constexpr int kCannotMakeSuchANetwork = 98;
-  for (const char* ports : {"50000 50003", "50000 50012"}) {  // fewer than ranks, and fewer than pairs of them
-    CAPTURE(ports);
-    const Outcome outcome = run_program(quick({"--network", "shared"}), kFaultLimitSeconds, [ports] {
+  // Fewer than ranks; fewer than pairs of them, each of which listens; enough to listen, and too few to connect.
+  for (const int last : {50003, 50006, 50008, 50010, 50012}) {
+    CAPTURE(last);
+    const std::string ports = "50000 " + std::to_string(last);
+    const Outcome outcome = run_program(quick({"--network", "shared"}), kFaultLimitSeconds, [&] {
       ifreq loopback = {};
       loopback.ifr_name[0] = 'l', loopback.ifr_name[1] = 'o';
       loopback.ifr_flags = IFF_UP;
