@@ -11,7 +11,7 @@ Doxygen is done, by docs/make/make_pages.py.
 import re
 import sys
 
-from lesson_source import LessonError, read_lesson
+from lesson_source import LessonError, read_lesson, with_references
 
 _CODE = "@code{.cpp}"
 _HEADING = re.compile(r"^(#{2,3}) (.+)$")
@@ -74,24 +74,20 @@ def _plain(line, in_code=False):
     return "`".join(parts)
 
 
-def _references(lesson, line):
-    """Lessons are named by number and title, and names of the library, which are in the namespace muonwalk, as they are."""
-    def named(match):
-        name = match.group(1)
-        source = lesson.path.parent.parent / name / f"{name}.cpp"
-        if source.exists():
-            title = source.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("// # Lesson ")
-            return f'\\ref {name} "{title}"'
-        if name.startswith("lesson_"):
-            return match.group(0)  # Doxygen says that there is no such page.
-        return f'\\ref muonwalk::{name} "{name.split("::")[-1]}"'
+def _references(lesson, prose):
+    """Links to other lessons and to the library, whose names are in the namespace muonwalk."""
+    def of_lesson(words, number):
+        named = sorted(lesson.path.parent.parent.glob(f"lesson_{number}_*/lesson_{number}_*.cpp"))
+        if not named:
+            raise LessonError(f"{lesson.path}: it refers to lesson {number}, and there is none")
+        return words if named[0].stem == lesson.name else f'\\ref {named[0].stem} "{words}"'
 
-    return re.sub(r"\\ref ((?:\w+::)*\w+)", named, line)
+    return with_references(prose, of_lesson, lambda name: f'\\ref muonwalk::{name} "{name.split("::")[-1]}"')
 
 
 def _prose_lines(lesson, block):
     """Markdown becomes what Doxygen reads; drawings, which are indented by four blanks, are shown as they are."""
-    lines = block.prose.split("\n")
+    lines = _references(lesson, block.prose).split("\n")
     result, drawing, in_code = [], False, False
     for at, line in enumerate(lines):
         is_drawing = line.startswith("    ") and (drawing or at == 0 or not lines[at - 1].strip())
@@ -118,7 +114,7 @@ def _prose_lines(lesson, block):
             result.append(f"\\{command} {section_id(lesson.name, heading.group(2))} {heading.group(2)}")
         else:
             in_code = in_code and line.strip() != ""
-            result.append(_references(lesson, _plain(line, in_code)))
+            result.append(_plain(line, in_code))
             in_code ^= line.count("`") % 2 == 1
     if drawing:
         result[-1] += "@endverbatim"

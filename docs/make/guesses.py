@@ -4,7 +4,7 @@ The number that is asked for, and compared with, is in the lesson's output."""
 import html
 import re
 
-_ROW = re.compile(r"^(?:cost)?\s+(?P<what>nothing|\w+ over .*?\S)\s+(?:every rank|ranks? 0\b[^ ]*(?: \d\S*)*|\d+ ranks: 0…)\s+"
+_ROW = re.compile(r"^(?:cost)?\s+(?P<what>nothing|\w+ over .*?\S)\s+(?:every rank|ranks? 0\b[^ ]*(?: \d\S*)*|0 (?:and|\+) \d+ more)\s+"
                   r"(?P<bytes>[\d,]+) B\s+(?P=bytes) B\s", re.MULTILINE)
 _CALL = re.compile(r"(?P<name>\w+) over (?P<group>.*?), (?P<type>[\w ]+?)(?: × (?P<calls>[\d,]+))?$")
 

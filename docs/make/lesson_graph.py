@@ -16,7 +16,10 @@ def builds_on(lesson):
     if paragraph is None:
         raise LessonError(f'{lesson.path}: the first comment has no paragraph that begins with "You need to know", '
                           "from which the picture of the lessons is drawn")
-    return [name for name in re.findall(r"\\ref (lesson_\d\d_\w+)", paragraph) if name < lesson.name]
+    names = []
+    for number in re.findall(r"\blesson (\d\d)\b", paragraph, flags=re.I):
+        names += [path.name for path in lesson.path.parent.parent.glob(f"lesson_{number}_*") if path.name < lesson.name]
+    return names
 
 
 def _two_lines(title):

@@ -13,6 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
+# How a lesson's prose refers to another lesson, "lesson 05", and to the library, "[newton_schulz]".
+_OTHER_LESSON, _LIBRARY_NAME = r"\b([Ll]esson) (\d\d)\b", r"\[((?:\w+::)*[A-Za-z]\w+)\](?![(\[])"
+
+
+def with_references(prose, of_lesson, of_name):
+    """The prose with of_lesson(words, number) in place of "lesson 05" and of_name(name) in place of "[newton_schulz]", but for what
+    stands in `code`, in a heading or in a drawing."""
+    parts = re.split(r"(`[^`]*`|^(?: {4}|#).*$)", prose, flags=re.M)
+    for at in range(0, len(parts), 2):
+        part = re.sub(_OTHER_LESSON, lambda match: of_lesson(match.group(0), match.group(2)), parts[at])
+        parts[at] = re.sub(_LIBRARY_NAME, lambda match: of_name(match.group(1)), part)
+    return "".join(parts)
+
+
 class LessonError(Exception):
     """A lesson that is not written as lessons are: one sentence with the file and the line."""
 

@@ -4,7 +4,7 @@
 // are the *world*, and nothing but a number tells one from the other. This lesson starts a small world, lets every rank
 // say who it is, and sends the first messages.
 //
-// You need to know a little C++, and nothing of distributed computing. The lessons go on with \ref lesson_01_grid.
+// You need to know a little C++, and nothing of distributed computing. The lessons go on with lesson 01.
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 // shares something. This lesson finds the coordinates, works out the groups, and lets the ranks prove that the groups
 // are real.
 //
-// You need to know what a rank and an all-gather are (\ref lesson_00_hello_ranks). The next lesson looks at what groups
-// can do together (\ref lesson_02_collectives).
+// You need to know what a rank and an all-gather are (lesson 00). The next lesson looks at what groups can do together
+// (lesson 02).
 
 #include <fmt/format.h>
 
@@ -152,8 +152,8 @@ void work_out_my_groups(Rank& rank, Local& local) {
 }
 
 // Ask who is there: gather my number over each of my groups. Whoever answers is in the group, and nobody else, because
-// a group is connected to its own ranks alone. The answers come in the order of the coordinate. You should see the same
-// lists as in the step before, but this time they have travelled.
+// a group is connected to its own ranks alone. The answers come in the order of the coordinate. You should see that
+// they are the lists of the step before, but this time they have travelled. (Where they aren't, the rank prints them.)
 //
 // Look at rank 5: it shares its tp group with 4, its dp group with 7 and its pp group with 1, and all that any two of
 // these lists have in common is rank 5 itself. What it learns over one group, it can pass on over another, and nobody
@@ -170,7 +170,13 @@ void ask_who_is_there(Rank& rank, Local& local) {
     const Index count = static_cast<Index>(numbers.size());
     local.answered.push_back({names[local.answered.size()], Matrix(1, count, std::move(numbers))});
   }
-  say_groups(rank, local.answered);
+  bool as_expected = local.answered.size() == local.worked_out.size();
+  for (std::size_t g = 0; as_expected && g < local.answered.size(); ++g)
+    as_expected = same_bits(local.answered[g].matrix, local.worked_out[g].matrix);
+  if (as_expected)
+    rank.say("all groups answered as I had worked them out");
+  else
+    say_groups(rank, local.answered);
 }
 
 // Gather what was gathered. My TP group's numbers, gathered over dp, make up my stage, and the stages, gathered over

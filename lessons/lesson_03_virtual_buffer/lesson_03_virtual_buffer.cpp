@@ -5,15 +5,14 @@
 // elements, and that is cut. This lesson lays out the small layer that lessons 03 to 08 share, and gives one of its
 // elements its address, one coordinate at a time. The next five lessons follow that element.
 //
-// You need to know the grid (\ref lesson_01_grid) and the all-gather (\ref lesson_02_collectives). The next lesson gets
-// the matrices back (\ref lesson_04_dp_gather).
+// You need to know the grid (lesson 01) and the all-gather (lesson 02). The next lesson gets the matrices back
+// (lesson 04).
 
 #include <fmt/format.h>
 
 #include "sim/classroom/lesson.hpp"
 #include "sim/replay/buffer_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
-#include "src/layout/ownership_table.hpp"
 #include "src/layout/small_layer.hpp"
 #include "src/text/text.hpp"
 
@@ -45,9 +44,9 @@ using namespace muonwalk::sim;
 // The buffer is *virtual* because nobody ever holds all of it: a rank holds its shard of every bucket, and for the
 // moment of a gather one bucket.
 
-// The four matrices of the small layer (\ref small_layer): q 4 × 3 and up 8 × 3, which TP cuts by rows, o 3 × 4 and
-// down 3 × 8, which it cuts by columns. Only this lesson has two more, which are left to AdamW and so have a group, and
-// an aisle, of their own.
+// The four matrices of the small layer ([small_layer]): q 4 × 3 and up 8 × 3, which TP cuts by rows, o 3 × 4 and down 3
+// × 8, which it cuts by columns. Only this lesson has two more, which are left to AdamW and so have a group, and an
+// aisle, of their own.
 std::vector<Parameter> small_model() {
   std::vector<Parameter> model = small_layer();
   model.push_back({"embedding", {8, 3}, SplitDim::rows, 1});
@@ -99,7 +98,7 @@ struct Local {
 // ## The reference
 //
 // The whole warehouse laid by hand, with no plan: take the parameters one after the other, write the slice row by row,
-// and pad with 0 where necessary. What comes out is [buffer][bucket].
+// and pad with 0 where necessary. What comes out is a vector of buckets for each buffer.
 std::vector<std::vector<Flat>> lay_by_hand(const RankInfo& rank) {
   const LayoutOptions options = small_layer_options(rank.grid.tp());
   const Index tp = rank.grid.tp(), dp = rank.grid.dp();
@@ -148,11 +147,12 @@ Flat last_bucket_by_hand(const RankInfo& rank) { return lay_by_hand(rank)[0].bac
 
 // ## The steps
 //
-// Before any rank does anything, the program prints the plan. The map draws every element as a letter. A line of the
-// table is a parameter with its `global_range` and its `local_range` on each DP rank; an empty cell (·) is a parameter
-// of which the rank owns nothing. `up` and `down` cross the boundary between the shards, `up` in the middle of a row.
-// (With `--dp 4`, a rank owns the middle of `up` and neither of its ends.)
-//
+// Before any rank does anything, the program prints the plan. The map draws every element as a letter, and says of each
+// parameter its `global_range` and which DP ranks own some of it. `up` and `down` cross the boundary between the
+// shards, `up` in the middle of a row. (With `--dp 4`, a rank owns the middle of `up` and neither of its ends.) What
+// the second buffer has, that of the embedding and the norm, is printed with `--verbose 2`.
+bool every_buffer = false;
+
 // Then the ranks fill their shards. Element number `at` of a parameter's flattened slice is in row at / columns and
 // column at % columns, with the shape *after* TP. The planted bug `column_major` counts down the columns, as Fortran
 // does. The planted bug `forgotten_tp` takes the columns of the whole parameter, which goes unnoticed until TP cuts
@@ -182,7 +182,8 @@ void fill_my_shards(Rank& rank, Local& local) {
         for (Index at = owned.begin; at < owned.end; ++at)
           shard(0, at - mine.begin) = element(rank, meta, at - meta.global_range.begin);
       }
-      rank.say(fmt::format("{}.{}  {:<7}{}", b, i, range_text(mine), numbers_text(shard.flat(), 56)));
+      if (b == 0 || every_buffer)
+        rank.say(fmt::format("{}.{}  {:<7}{}", b, i, range_text(mine), numbers_text(shard.flat(), 56)));
       local.shards.push_back({fmt::format("buffer {} bucket {}", b, i), std::move(shard), 0, 0});
     }
   }
@@ -250,8 +251,8 @@ int main(int argc, char** argv) {
   lesson.picture("buffer", draw_map(lesson.rank_info()));
   // The plan first, as a map, as a table and for one element, and then what the ranks make of it.
   const Layout layout = plan_buffers(lesson.rank_info());
-  lesson.say(buffer_map_text(layout));
-  lesson.say(ownership_table(layout));
+  every_buffer = lesson.options().verbose > 1;
+  lesson.say(buffer_map_text(every_buffer ? layout : layout.of_group(0)));
   lesson.say(address_of_416(layout));
   lesson.step("fill my shards (buffer.bucket, its elements, and the numbers in them)", fill_my_shards);
   lesson.step("gather one bucket: all_gather over dp", gather_a_bucket);
@@ -268,7 +269,7 @@ int main(int argc, char** argv) {
   // 2. A model has 10⁹ parameters and dp is 64. How many elements does the padding at the ends of the buckets add at
   //    most, if there are 25 buckets? Hint: 8 divides 64; is it worth a thought? Answer: each bucket is padded by less
   //    than 64 elements, so all of them by at most 25 · 63 = 1575, less than two in a million. It is worth none.
-  // 3. Who holds row 1, column 3 of `down`, and as which element of which shard? Work it out from the table, then look
+  // 3. Who holds row 1, column 3 of `down`, and as which element of which shard? Work it out from the map, then look
   //    for the number. Hint: it is 413, and TP rank 0 holds columns 0 to 3, so a row of its slice is 4 long.
   //    Answer: element 1 · 4 + 3 = 7 of the slice of TP rank 0, 32 + 7 = 39 of the buffer. The shard of dp 1 begins at
   //    36, so it is element 3 of the shard of bucket 1 on rank 2, and the line `0.1` of rank 2 has 413 there.

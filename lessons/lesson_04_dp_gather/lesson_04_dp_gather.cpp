@@ -5,8 +5,8 @@
 // matrix begins. This lesson brings the matrices back, pallet by pallet: all ranks gather a bucket, and each matrix is
 // found again in what arrives.
 //
-// You need to know the virtual buffer, `dist_meta` and the address of `down[1,6]` (\ref lesson_03_virtual_buffer), and
-// what an all-gather does (\ref lesson_02_collectives).
+// You need to know the virtual buffer, `dist_meta` and the address of `down[1,6]` (lesson 03), and what an all-gather
+// does (lesson 02).
 
 #include <algorithm>
 #include <string>
@@ -39,8 +39,8 @@ using namespace muonwalk::sim;
 // length the elements are to be cut. Nothing in the numbers says either; `dist_meta` does, with `global_range` and
 // `shape`.
 
-// The four matrices of \ref small_layer, packed into the two buckets that lesson 03 drew: q and up, o and down. A size
-// of TP that does not divide a matrix is refused here, before any rank starts.
+// The four matrices of [small_layer], packed into the two buckets that lesson 03 drew: q and up, o and down. A size of
+// TP that does not divide a matrix is refused here, before any rank starts.
 const std::vector<Parameter> kParameters = small_layer();
 Layout plan(const RankInfo& rank) { return plan_layout(kParameters, rank.grid, small_layer_options(rank.grid.tp())); }
 
@@ -56,7 +56,7 @@ struct Local {
 // ## The reference
 //
 // What a rank should end up with is its TP slice of each matrix of numbers. (416 is in the fourth, row 1, column 6:
-// \ref small_layer_number.) `named_slice` copies it out of the whole, element by element.
+// [small_layer_number].) `named_slice` copies it out of the whole, element by element.
 std::vector<NamedMatrix> numbers_of(const RankInfo& rank) {
   std::vector<NamedMatrix> matrices;
   for (int p = 0; p < int(kParameters.size()); ++p)
@@ -80,8 +80,8 @@ std::vector<NamedMatrix> matrices_of(const RankInfo& rank) {
 // shard they go. (It counts from the start of the shard, where `global_range` counts from the start of the buffer.)
 // Padding is −1 here, so that nobody takes it for a value.
 //
-// (`dp_shard` picks the elements that I own out of a matrix; \ref lesson_08_dp_shard looks at it. In training they are
-// in the shard from the start, because momentum is never kept anywhere else.)
+// (`dp_shard` picks the elements that I own out of a matrix; lesson 08 looks at it. In training they are in the shard
+// from the start, because momentum is never kept anywhere else.)
 //
 // In the output, the range says which elements of the buffer a shard is, and the bar where in the buffer they lie. The
 // line with a star looks `down[1,6]` up at its address and prints what stands there.

@@ -4,8 +4,8 @@
 // matrix: every rank of a TP group holds an equal share of its rows, or of its columns. This lesson tapes the cut boxes
 // together again.
 //
-// You need to know what an all-gather does (\ref lesson_02_collectives) and how the DP gather left each rank with its
-// whole TP slices (\ref lesson_04_dp_gather).
+// You need to know what an all-gather does (lesson 02) and how the DP gather left each rank with its whole TP slices
+// (lesson 04).
 
 #include "sim/classroom/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
@@ -37,7 +37,7 @@ using namespace muonwalk::sim;
 // The first row of the matrix is made of the first row of every slice, and these lie far apart. They have to be copied
 // to where they belong.
 
-// Two matrices of the small layer (\ref small_layer), one of each kind.
+// Two matrices of the small layer ([small_layer]), one of each kind.
 const Parameter kByRows = small_layer()[1];     // up, 8 × 3
 const Parameter kByColumns = small_layer()[3];  // down, 3 × 8
 
@@ -173,10 +173,10 @@ Prediction predict(const RankInfo& rank) {
 // bucket would keep tp times its own size; and columns have to be copied matrix by matrix in any case.
 //
 // That is one half. The other is the wires. TP talks in every layer of every forward and backward pass, so its groups
-// are put where the links are fast: inside a node. (This is why tp varies fastest in the grid of \ref lesson_01_grid.)
-// DP talks once per step, so it is DP that spans the nodes, over a network on which bytes travel more slowly and a
-// message takes longer to get going. A message per matrix is affordable inside a node and dear between nodes: DP has to
-// send few messages, and large ones. That is what a bucket is for.
+// are put where the links are fast: inside a node. (This is why tp varies fastest in the grid of lesson 01.) DP talks
+// once per step, so it is DP that spans the nodes, over a network on which bytes travel more slowly and a message takes
+// longer to get going. A message per matrix is affordable inside a node and dear between nodes: DP has to send few
+// messages, and large ones. That is what a bucket is for.
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_05_tp_gather";

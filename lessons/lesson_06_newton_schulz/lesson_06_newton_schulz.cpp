@@ -3,7 +3,7 @@
 // Here is what all the gathering was for. Muon does not take the update as it comes. It replaces it by the nearest
 // matrix whose rows are orthogonal to each other and of length 1, and it does so with nothing but matrix products.
 //
-// You need to know how a rank came by the whole matrix (\ref lesson_05_tp_gather), and what a singular value is.
+// You need to know how a rank came by the whole matrix (lesson 05), and what a singular value is.
 
 #include <fmt/format.h>
 
@@ -49,7 +49,7 @@ using namespace muonwalk::sim;
 //     tp 1  ···███                 tp 1  ██████                     tp 1  ██████   and nothing is sent
 //           ···███                       ██████                           ██████
 
-// We take `down` of the small layer (\ref small_layer), 3 × 8, which TP cuts by columns.
+// We take `down` of the small layer ([small_layer]), 3 × 8, which TP cuts by columns.
 const Parameter kParameter = small_layer()[3];
 const Shape kShape = kParameter.shape;  // m × n
 
@@ -120,9 +120,9 @@ Matrix formula(const RankInfo&) {
 
 // ## The steps
 //
-// Cut my slice out of the matrix, and gather the whole again, as in \ref lesson_05_tp_gather. From here on every rank
-// of the TP group holds all of it. The marked element is in row 1, column 6. It was 416 as long as we wanted to see
-// where it goes; in this update it is another number.
+// Cut my slice out of the matrix, and gather the whole again, as in lesson 05. From here on every rank of the TP group
+// holds all of it. The marked element is in row 1, column 6. It was 416 as long as we wanted to see where it goes; in
+// this update it is another number.
 void start(Rank& rank, Local& local) {
   const Matrix whole = with_singular_values(far_apart());
   local.slice = tp_slice(whole, kParameter.tp_split_dim, rank.grid.tp(), rank.place.tp);

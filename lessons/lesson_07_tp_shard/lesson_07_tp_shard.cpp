@@ -1,10 +1,10 @@
 // # Lesson 07 · TP shard
 //
 // Every rank of a tensor-parallel (TP) group now has the whole orthogonal matrix, and needs no more than its slice of
-// it, because that is what it has of the weights. This lesson is \ref lesson_05_tp_gather backward, and it is the
-// shortest of the journey: the boxes are cut again, and each rank keeps its own.
+// it, because that is what it has of the weights. This lesson is lesson 05 backward, and it is the shortest of the
+// journey: the boxes are cut again, and each rank keeps its own.
 //
-// You need to know why every rank of the group did all of Newton–Schulz (\ref lesson_06_newton_schulz).
+// You need to know why every rank of the group did all of Newton–Schulz (lesson 06).
 
 #include <algorithm>
 #include <utility>
@@ -40,7 +40,7 @@ using namespace muonwalk::sim;
 // they have to be one matrix again. Nobody checks that in training. Here we do, before anything is cut: the first check
 // comes between the two steps.
 
-// The four matrices of \ref small_layer, and one beside them that TP leaves whole: the router of a mixture of experts.
+// The four matrices of [small_layer], and one beside them that TP leaves whole: the router of a mixture of experts.
 std::vector<Parameter> with_router(std::vector<Parameter> parameters) {
   parameters.push_back({"router", {4, 3}, SplitDim::none});
   return parameters;
@@ -58,8 +58,8 @@ Layout plan(const RankInfo& rank) { return plan_layout(kParameters, rank.grid); 
 
 // ## The reference
 //
-// The serial program has one copy of every matrix: random numbers, orthogonalized once. (\ref random_matrix gives
-// everyone the same numbers for the same seed, so nobody has to send them.)
+// The serial program has one copy of every matrix: random numbers, orthogonalized once. ([random_matrix] gives everyone
+// the same numbers for the same seed, so nobody has to send them.)
 std::vector<NamedMatrix> orthogonal_matrices(const RankInfo& rank) {
   NewtonSchulzSettings settings;
   settings.precision = rank.precision;

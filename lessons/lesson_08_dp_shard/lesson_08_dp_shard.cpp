@@ -2,11 +2,10 @@
 //
 // A rank holds its TP slice of the orthogonal matrix, and it could now change all the weights of that slice. It does
 // not. Of the data-parallel (DP) group every rank changes only the weights that it owns, and then they give each other
-// what they have. This lesson is \ref lesson_04_dp_gather backward: the goods go back on their shelves, and with it the
-// journey of a matrix ends.
+// what they have. This lesson is lesson 04 backward: the goods go back on their shelves, and with it the journey of a
+// matrix ends.
 //
-// You need to know how a bucket is cut into DP shards (\ref lesson_04_dp_gather) and what TP has left of the matrix
-// (\ref lesson_07_tp_shard).
+// You need to know how a bucket is cut into DP shards (lesson 04) and what TP has left of the matrix (lesson 07).
 
 #include <algorithm>
 #include <cmath>
@@ -37,8 +36,8 @@ using namespace muonwalk::sim;
 // orthogonalizes only the matrices of which it owns something. That is ZeRO-1's bargain: each rank keeps the
 // optimizer's state, and does its work, for what it owns, and pays with one gather of weights per step.
 
-// The four matrices of \ref small_layer, in the two buckets that \ref lesson_03_virtual_buffer drew. A size of TP that
-// does not divide a matrix is refused here, before any rank starts.
+// The four matrices of [small_layer], in the two buckets that lesson 03 drew. A size of TP that does not divide a
+// matrix is refused here, before any rank starts.
 const std::vector<Parameter> kParameters = small_layer();
 Layout plan(const RankInfo& rank) { return plan_layout(kParameters, rank.grid, small_layer_options(rank.grid.tp())); }
 
@@ -109,12 +108,8 @@ void show_weights(Rank& rank, const Local& local, const PartOfBucket& part_of_bu
   }
 }
 
-// Start where the journey has come to: with the old weights, all of the buckets, as the forward pass used them, and
-// with my TP slices of the orthogonal matrices of which I own at least one element. The others I never had: to
-// orthogonalize them was the work of other ranks. A matrix that lies on two ranks was orthogonalized twice.
-//
-// Memory is counted from the end of this step on; what it takes to set the scene does not count.
-void start(Rank& rank, Local& local) {
+// Start where the journey has come to: with the old weights, all of the buckets, as the forward pass used them.
+void start_from_weights(Rank& rank, Local& local) {
   const Layout layout = plan(rank);
 
   // What no rank of real training ever does: make all weights whole, to lay this rank's slices of them into buckets.
@@ -124,14 +119,20 @@ void start(Rank& rank, Local& local) {
   for (const Matrix& matrix : full) pointers.push_back(&matrix);
   local.weights = pack_buckets(layout, pointers, rank.place.tp);
   show_weights(rank, local, [&](int b) { return layout.buffers[0].buckets[b].range; });
+}
 
+// And with my TP slices of the orthogonal matrices of which I own at least one element. The others I never had: to
+// orthogonalize them was the work of other ranks. A matrix that lies on two ranks was orthogonalized twice.
+//
+// Memory is counted from the end of this step on; what it takes to set the scene does not count.
+void start_from_matrices(Rank& rank, Local& local) {
+  const Layout layout = plan(rank);
   for (const DistMeta& meta : layout.buffers[0].parameters) {
     if (layout.owned_range(meta, rank.place.dp).empty()) continue;
     const Matrix whole = orthogonal_of(rank, meta.parameter);
     local.orthogonal.push_back({meta.name, tp_shard(whole, meta.tp_split_dim, rank.grid.tp(), rank.place.tp)});
     rank.show(meta.name + ", orthogonal", local.orthogonal.back().matrix).whole();
   }
-  full.clear();
   rank.memory().restart_peak();
 }
 
@@ -204,10 +205,10 @@ void apply_to_mine(Rank& rank, Local& local) {
 //
 //     dist.all_gather_into_tensor(bucket, mine, group=dp_group)
 //
-// Compare with the cost of \ref lesson_04_dp_gather: a bucket of weights costs what a bucket of updates costs. After it
-// all ranks of the DP group hold the same weights again, as they did before the step. Viewed as matrices, the buckets
-// are what the next forward pass uses. The marked element is back at home in `down`, and on rank 1 as well, which has
-// not computed it.
+// Compare with the cost of lesson 04: a bucket of weights costs what a bucket of updates costs. After it all ranks of
+// the DP group hold the same weights again, as they did before the step. Viewed as matrices, the buckets are what the
+// next forward pass uses. The marked element is back at home in `down`, and on rank 1 as well, which has not computed
+// it.
 //
 // The planted bug `not_gathered` leaves it out. Each rank goes on with a few new weights among old ones.
 void gather_weights(Rank& rank, Local& local) {
@@ -277,7 +278,8 @@ int main(int argc, char** argv) {
   // The layout is that of lesson 03, where its map is.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(plan);
-  lesson.step("start from the old weights and the matrices that I own something of", start);
+  lesson.step("start from the old weights", start_from_weights);
+  lesson.step("and from the orthogonal matrices that I own something of", start_from_matrices);
   lesson.step("DP shard: the elements that I own, nothing travels", shard);
   lesson.step("apply the update to the weights that I own", apply_to_mine);
   lesson.step("all-gather of weights over dp", gather_weights);

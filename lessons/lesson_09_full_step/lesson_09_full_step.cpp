@@ -3,8 +3,7 @@
 // The main job: all of lessons 03 to 08, in the order in which an optimizer does it, with real sizes, many steps in a
 // row. After each, every rank's weights are compared, byte for byte, with those of one process that knows no ranks.
 //
-// You need to know the steps of the journey, one per lesson: \ref lesson_04_dp_gather, \ref lesson_05_tp_gather,
-// \ref lesson_06_newton_schulz, \ref lesson_07_tp_shard and \ref lesson_08_dp_shard.
+// You need to know the steps of the journey, one per lesson: lesson 04, lesson 05, lesson 06, lesson 07 and lesson 08.
 
 #include <fmt/format.h>
 
@@ -58,7 +57,7 @@ Layout layout_of(const RankInfo& rank) { return request.layout(data->parameters(
 
 // ## The reference
 //
-// One process, full matrices, plain loops over them (\ref SerialMuon), in the parent process. What it computes does not
+// One process, full matrices, plain loops over them ([SerialMuon]), in the parent process. What it computes does not
 // depend on the layout as long as the same gradients are added in the same tree, so one reference serves both layouts.
 std::unique_ptr<ReferenceRun> reference;
 
@@ -193,7 +192,7 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
 // ### What is not a hidden matrix
 //
 // The random numbers of this lesson are for hidden matrices. A file of yours has embeddings and vectors as well, which
-// AdamW steps in buckets of their own: elementwise, so a DP shard is enough (\ref lesson_11_zero1_adamw).
+// AdamW steps in buckets of their own: elementwise, so a DP shard is enough (lesson 11).
 void step_others(Rank& rank, Local& local, const Buckets& gradients) {
   std::size_t b = local.hidden.buffers.size();  // their buffers lie behind that of the hidden matrices
   for (const auto& [group, optimizer] : local.others) {
@@ -311,10 +310,13 @@ void write_weights(Lesson<Local>& lesson, const FileTraining& files) {
   });
 }
 
-// What it cost. The answer comes after the last layout.
-int finish(Lesson<Local>& lesson, bool last_layout) {
-  lesson.cost(predict);
-  lesson.say(redundant_work(lesson.rank_info()));
+// What it cost, of a second layout in one line each. The answer comes after the last layout.
+int finish(Lesson<Local>& lesson, bool first_layout, bool last_layout) {
+  lesson.cost(predict, !first_layout);
+  if (first_layout)
+    lesson.say(redundant_work(lesson.rank_info()));
+  else
+    lesson.detail(redundant_work(lesson.rank_info()));
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
   if (files != nullptr) write_weights(lesson, *files);
@@ -339,7 +341,7 @@ int main(int argc, char** argv) {
                {"slice_shape", "the update is scaled with the shape of the TP slice, not of the full matrix"},
                {"stale_weights", "DP rank 0 goes on with the weights from before the step"}};
   info.also_try = {"--precision bf16", "--dp 3 --tp 1", "--bucket-capacity 50000 --alignment 64",
-                   "--pp 2 --dp 2 --tp 2"};
+                   "--pp 2 --dp 2 --tp 2", "--verbose 2"};
   info.options = request.options();          // on top of the options of every lesson
   info.plans_only = &request.training.plan;  // then there may be more ranks than can be started
 
@@ -348,16 +350,16 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   lesson.plan(plan_text(plan_kinds(layouts_of(lesson.rank_info()), plan_of), layouts_of(lesson.rank_info())));
   lesson.trains(data->parameters());
-  lesson.say(layout_of(lesson.rank_info()).text());
+  lesson.detail(layout_of(lesson.rank_info()).text());
   if (!request.recipe.empty()) lesson.say(request.recipe_text());
   if (request.own_files()) lesson.say(request.groups_text(data->parameters()));
-  lesson.say(
-      step_table(plan_of(layout_of(lesson.rank_info()), lesson.rank_info().place), layout_of(lesson.rank_info())) +
-      "\n");
+  lesson.say(step_table(plan_of(layout_of(lesson.rank_info()), lesson.rank_info().place), layout_of(lesson.rank_info()),
+                        lesson.options().verbose > 1 ? 5 : 1) +
+             "\n");
   lesson.quiet_step("lay out the parameters", start);
   take_steps(lesson);
   const bool one_layout = lesson.options().grid_given || request.own_files();
-  int code = finish(lesson, one_layout);
+  int code = finish(lesson, true, one_layout);
 
   // The second one, unless you asked for a layout.
   if (!one_layout) {
@@ -365,10 +367,10 @@ int main(int argc, char** argv) {
     asked.question.clear();
     Lesson<Local> other(asked, Grid().dp(2).tp(4), argc, argv);
     other.require(prepare);
-    other.say(layout_of(other.rank_info()).text());
+    other.detail(layout_of(other.rank_info()).text());
     other.quiet_step("lay out the parameters", start);
     take_steps(other);
-    code = std::max(code, finish(other, true));
+    code = std::max(code, finish(other, false, true));
   }
 
   // ## Exercises

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "src/layout/ownership_table.hpp"
+#include <algorithm>
+
 #include "src/optim/full_step.hpp"
 #include "src/optim/parameter_groups.hpp"
 #include "src/text/names.hpp"
@@ -12,7 +13,6 @@
 namespace muonwalk::sim {
 namespace {
 
-constexpr int kMostMatrices = 5;  // of which each phase is shown
 constexpr int kNameWidth = 20;
 constexpr int kHoldersWidth = 40;  // what 100 columns leave of a line
 
@@ -56,6 +56,23 @@ std::pair<std::string, std::string> before_and_after(const PlannedPhase& planned
   return {work.phase == phases::dp_shard ? slice : owned, owned};
 }
 
+// How many ranks of a pipeline stage need each parameter of the first buffer whole, because they own an element of it:
+// its owners in dp, times tp. "w0 2 ranks, w1 2, w3 8", in at most `columns` characters; "…" stands for those that do
+// not fit.
+std::string holders_text(const Layout& layout, int columns) {
+  const std::string more = ", …";
+  std::string text;
+  for (const DistMeta& meta : layout.buffers[0].parameters) {
+    const std::string ranks = std::to_string(layout.owners(meta).size() * static_cast<std::size_t>(layout.grid.tp()));
+    const std::string words =
+        text.empty() ? visible_name(meta.name) + " " + ranks + " ranks" : ", " + visible_name(meta.name) + " " + ranks;
+    const bool last = &meta == &layout.buffers[0].parameters.back();
+    if (text_width(text + words + (last ? "" : more)) > columns) return text.empty() ? "…" : text + more;
+    text += words;
+  }
+  return text;
+}
+
 // Who does each matrix of the first stage that has any; the buffers of other groups are not Muon's.
 std::string holders_of(const Layout& stage) {
   const Layout hidden = stage.of_group(kHiddenMatrices);
@@ -64,30 +81,41 @@ std::string holders_of(const Layout& stage) {
 
 }  // namespace
 
-std::string step_table(const Plan& plan, const Layout& layout) {
+std::string step_table(const Plan& plan, const Layout& layout, int most_matrices) {
   Table table({{"        "}, {"phase"}, {"before", Side::right}, {"after", Side::right}, {"sends", bytes_text}}, 2);
   const std::map<std::string, std::string> names = layout.short_names(kNameWidth);
-  int matrices = 0, matrices_left_out = 0, buckets = 0, last = -1;
-  for (const PlannedPhase& planned : phases_of(plan)) {
-    const int parameter = planned.work.parameter;
+  const std::vector<PlannedPhase> all = phases_of(plan);
+  std::vector<int> matrices;  // of the first bucket
+  int buckets = 0, last = -1;
+  for (const PlannedPhase& planned : all) {
     buckets += planned.work.phase == phases::reduce_gradients;
-    if (buckets > 1) continue;
+    const int parameter = planned.work.parameter;
+    if (buckets <= 1 && parameter >= 0 && (matrices.empty() || matrices.back() != parameter))
+      matrices.push_back(parameter);
+  }
+  std::stable_sort(matrices.begin(), matrices.end(),
+                   [&](int a, int b) { return layout.meta(a).full_shape.size() > layout.meta(b).full_shape.size(); });
+  const std::size_t shown = std::min(matrices.size(), static_cast<std::size_t>(most_matrices));
+  const auto is_shown = [&](int parameter) {
+    const auto end = matrices.begin() + static_cast<std::ptrdiff_t>(shown);
+    return parameter < 0 || std::find(matrices.begin(), end, parameter) != end;
+  };
+  int bucket = 0;
+  for (const PlannedPhase& planned : all) {
+    const int parameter = planned.work.parameter;
+    bucket += planned.work.phase == phases::reduce_gradients;
+    if (bucket > 1 || !is_shown(parameter)) continue;
     const bool begins = parameter >= 0 && parameter != last;  // the journey of another matrix
-    matrices += begins;
     last = parameter;
-    if (parameter >= 0 && matrices > kMostMatrices) {
-      matrices_left_out += begins;
-      continue;
-    }
     const auto [before, after] = before_and_after(planned, layout);
     const std::string name = begins ? names.at(layout.meta(parameter).name) : "";
     table.row({name, std::string(planned.work.phase), before, after, planned.calls ? Cell(planned.bytes) : Cell("")});
   }
   table.row({"all", "", "", "", ledger_of(plan).total().bytes_sent});
   std::string not_shown;
-  if (matrices_left_out > 0)
-    not_shown = fmt::format("{} more {} of this bucket", number_text(matrices_left_out),
-                            matrices_left_out == 1 ? "matrix" : "matrices");
+  if (const std::size_t left_out = matrices.size() - shown; left_out > 0)
+    not_shown = fmt::format("{} smaller {} of this bucket", number_text(static_cast<Index>(left_out)),
+                            left_out == 1 ? "matrix" : "matrices");
   if (buckets > 1) not_shown += (not_shown.empty() ? "" : " and ") + count_text(buckets - 1, "more bucket");
   return fmt::format("step 1, phase by phase, as rank {} takes it\n{}{}", plan.place.rank, table.text(),
                      not_shown.empty() ? "" : "\n  not shown, but in the sum: " + not_shown);

@@ -8,9 +8,9 @@
 namespace muonwalk::sim {
 
 /// A step of Muon as one rank takes it, a line per phase: what the rank has before it, what after it, and how many
-/// bytes it sends meanwhile. All of it comes from the rank's plan (muon_plan) for `layout`. Of several buckets, and of
-/// many matrices, only the first are shown; the last line adds up all.
-std::string step_table(const Plan& plan, const Layout& layout);
+/// bytes it sends meanwhile. All of it comes from the rank's plan (muon_plan) for `layout`. Of several buckets the
+/// first is shown, and of its matrices the largest, `most_matrices` of them; the last line adds up all.
+std::string step_table(const Plan& plan, const Layout& layout, int most_matrices);
 
 /// A layout whose work is to be told.
 struct WorkOfLayout {

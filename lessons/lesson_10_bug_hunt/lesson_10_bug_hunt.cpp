@@ -5,7 +5,7 @@
 // Megatron-LM that the tutorial explains. Three of the eight end the program with a message, and one makes it wait
 // forever. The other four train to the end with a loss that falls, and train a different model from the one you think.
 //
-// You need to know the full step (\ref lesson_09_full_step).
+// You need to know the full step (lesson 09).
 //
 // Hunt before you read on, because the text below names the culprits. `--mystery 4` is a training with one of the eight
 // bugs in it, and shows what its owner saw. Ask for evidence with `--evidence bits`, `bytes`, `resume` or
@@ -163,7 +163,7 @@ struct Local {
 // its shards, and its worker answers.
 Matrix working_stage(const RankInfo& rank) { return Matrix(1, 3, Flat{static_cast<float>(rank.grid.dp()), 1, 1}); }
 
-// One process: three steps of serial Muon for the matrices (\ref SerialMuon) and three of AdamW for the bias, without a
+// One process: three steps of serial Muon for the matrices ([SerialMuon]) and three of AdamW for the bias, without a
 // pause. The gradients of the DP ranks are added as a tree, as a collective of these lessons adds them.
 std::vector<NamedMatrix> trained(const RankInfo& rank) {
   const ToyTraining data(rank.seed);

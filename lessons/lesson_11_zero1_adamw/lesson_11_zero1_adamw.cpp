@@ -4,8 +4,8 @@
 // layer, and for all that is not a matrix. So there are two optimizers, and somebody decides which of them steps what.
 // This lesson distributes AdamW, bit for bit, and then looks at that decision, which can go wrong in silence.
 //
-// You need to know how a rank gets the sum of its own piece (\ref lesson_02_collectives), that it owns a range of each
-// bucket (\ref lesson_08_dp_shard), and the whole step of Muon (\ref lesson_09_full_step).
+// You need to know how a rank gets the sum of its own piece (lesson 02), that it owns a range of each bucket
+// (lesson 08), and the whole step of Muon (lesson 09).
 
 #include <fmt/format.h>
 
@@ -144,8 +144,8 @@ std::vector<NamedMatrix> after_one_step(const RankInfo& rank) {
   return slices;
 }
 
-// For the whole model it is \ref SerialMuon and \ref SerialAdamW, each for its groups. All pipeline stages hold the
-// whole model here, whatever `--pp` says.
+// For the whole model it is [SerialMuon] and [SerialAdamW], each for its groups. All pipeline stages hold the whole
+// model here, whatever `--pp` says.
 std::unique_ptr<ReferenceRun> reference;
 std::vector<NamedMatrix> expected_slices(const RankInfo& rank, int step) {
   return reference->slices_after(step, Grid().dp(rank.grid.dp()).tp(rank.grid.tp()), {0, rank.place.dp, rank.place.tp});
@@ -217,7 +217,7 @@ void update_my_shard(Rank& rank, Local& local) {
                          w[0], local.sums[kTables][0][0], m[0], v[0]));
 }
 
-// All-gather of weights, as in \ref lesson_08_dp_shard. The moments stay where they are.
+// All-gather of weights, as in lesson 08. The moments stay where they are.
 void gather_weights(Rank& rank, Local& local) {
   for (const int b : {kTables, kGains})
     all_gather_weights(rank.dp(), local.weights[b][0], local.layout.dp_counts(b, 0));
@@ -226,7 +226,7 @@ void gather_weights(Rank& rank, Local& local) {
 
 // ## The whole model
 //
-// \ref GroupedOptimizer steps one group after the other, each with its own optimizer on its own buffer. Which group a
+// [GroupedOptimizer] steps one group after the other, each with its own optimizer on its own buffer. Which group a
 // parameter is in was settled before, by its whole tensor.
 //
 // The planted bug `silently_adamw` lets each rank decide by what it has in hand. A shard is a range of elements, and
@@ -327,7 +327,7 @@ std::vector<double> forms_apart(const AdamWSettings& settings, float size, const
   return apart;
 }
 
-// That is the last table, and its last line what ε counts in each step. Look where gradients are about as small as ε.
+// That is the last table. Look where gradients are about as small as ε, which is 1e-8.
 std::string epsilon_table(const AdamWSettings& settings, const std::vector<float>& sizes, const std::vector<int>& steps,
                           std::uint64_t seed) {
   Table table({{"ε       gradients of about, and how far apart after"}});
@@ -337,13 +337,6 @@ std::string epsilon_table(const AdamWSettings& settings, const std::vector<float
     for (const double apart : forms_apart(settings, size, steps, seed)) row.emplace_back(apart);
     table.row(row);
   }
-  std::vector<Cell> counts = {"        what ε counts, times its size"};
-  for (const int step : steps) {
-    double power = 1;
-    for (int i = 0; i < step; ++i) power *= double(settings.beta2);
-    counts.emplace_back(fixed_text(1 / std::sqrt(1 - power), 2));
-  }
-  table.row(counts);
   return table.text();
 }
 

@@ -5,8 +5,7 @@
 // implementations that are in use are five recipes here, each run on ranks and held, bit for bit, to a serial program
 // with its order of operations. On the way come matrices that several projections share, and a monitor.
 //
-// You need to know Newton–Schulz, \ref lesson_06_newton_schulz, Muon's last line, \ref lesson_08_dp_shard, and the full
-// step, \ref lesson_09_full_step.
+// You need to know Newton–Schulz, lesson 06, Muon's last line, lesson 08, and the full step, lesson 09.
 
 #include <fmt/format.h>
 
@@ -74,8 +73,8 @@ double adamw_rms_on_noise(double beta1) { return std::sqrt((1 - beta1) / (1 + be
 
 // ### What weights come to
 //
-// The second table follows the weights themselves through 400 such steps: a matrix of 32 × 32 that Muon trains, and 256
-// gains that AdamW trains with the same learning rate, each with weight decay and without.
+// With `--tables`, *decay* follows the weights themselves through 400 such steps: a matrix of 32 × 32 that Muon trains,
+// and 256 gains that AdamW trains with the same learning rate, each with weight decay and without.
 constexpr Shape kTrained{32, 32}, kManyGains{1, 256};
 
 // Takes `step` as often as the last of kRmsSteps says, and the root mean square of `weights` after each of them.
@@ -167,7 +166,7 @@ struct Local {
 
 // ## Recipes
 //
-// An implementation is a list of choices (\ref Recipe). Is momentum a sum of gradients or a mean? Does it look ahead
+// An implementation is a list of choices ([Recipe]). Is momentum a sum of gradients or a mean? Does it look ahead
 // (Nesterov)? What keeps the norm away from zero, and which coefficients come then? What is the scale, and in how many
 // multiplications, each of which rounds? The options put something else in place of one choice: `--scale`,
 // `--coefficients`, `--split-qkv`.
@@ -182,7 +181,7 @@ MuonSettings settings_of(const std::string& name, const RankInfo& rank) {
 }
 
 // Muon for the matrices and AdamW for the gains, with the same learning rate. Weight decay is for all of them: gains
-// that nothing holds back grow like any other weight, as the second table shows, and whatever passes through the norm
+// that nothing holds back grow like any other weight, as *decay* shows, and whatever passes through the norm
 // grows with them. Liu et al. (appendix D) call their decay crucial for stable training. Megatron-LM leaves vectors out
 // unless it is asked.
 std::unique_ptr<Optimizer> optimizer_of(const MuonSettings& muon, float decay_of_gains) {
@@ -200,7 +199,7 @@ Layout layout_of(const RankInfo& rank) { return plan_layout(kLayer, rank.grid); 
 
 // ## The reference
 //
-// For each recipe one process with whole matrices and plain loops (\ref recipe_step), which reads the same list of
+// For each recipe one process with whole matrices and plain loops ([recipe_step]), which reads the same list of
 // choices. That the choices are those of the classes was measured: each class was run, and what it left is kept in
 // tests/golden/recipes. `--tables` shows their defaults, their coefficients, and what surprises in both.
 std::vector<std::unique_ptr<ReferenceRun>> references;  // [recipe]
@@ -302,14 +301,14 @@ void start(Rank& rank, Local& local) {
 // ### Where a fused matrix is split
 //
 // In the step of lesson 09, Newton–Schulz comes after both gathers. By then the matrix is whole, and its pieces are the
-// same rows on every rank, wherever TP and DP have cut (\ref full_step). Only the scale has to know which piece an
-// element belongs to (\ref by_pieces).
+// same rows on every rank, wherever TP and DP have cut ([full_step]). Only the scale has to know which piece an element
+// belongs to ([by_pieces]).
 //
 // ### A monitor
 //
 // The root mean squares (RMS) of weights and updates show early when training goes wrong. No rank knows them, because
 // each has a part of each matrix. But each can add up the squares of what it owns, and such sums can be added: one
-// all-reduce per step, of two numbers per matrix (\ref RmsMonitor), in place of another gather of all matrices.
+// all-reduce per step, of two numbers per matrix ([RmsMonitor]), in place of another gather of all matrices.
 //
 // The planted bug `partial_rms` adds the squares up over dp alone: what is on other TP ranks is missing.
 void optimizer_step(Rank& rank, Local& local) {
@@ -384,9 +383,9 @@ Prediction predict(const RankInfo& rank) {
 // ## Which line does it?
 //
 // One process makes the tables. *lines* gives the first recipe one line of another at a time. How far does that move
-// its weights, in percent of the way that they have gone in ten steps? *split* takes a fused matrix in one call, and
-// sets that beside three. Its last line was published of a real model. Ours are not the same, and can't be: how far the
-// update is off depends on the gradients, as the lines above it show.
+// its weights, in percent of the way that they have gone in ten steps? There are two more with `--tables`. *split*
+// takes a fused matrix in one call, and sets that beside three. Its last line was published of a real model. Ours are
+// not the same, and can't be: how far the update is off depends on the gradients, as the lines above it show.
 //
 // *norms* makes the input of Newton–Schulz smaller and smaller. What comes out should not change, but an ε that is
 // added takes over. Published of Emerging-Optimizers (#229 and #230, which made ε smaller): at an input norm of 1e-10
@@ -405,7 +404,9 @@ int main(int argc, char** argv) {
   info.groups = {{"world", {}}};
   info.options = {
       {"--recipe", "one of those that --tables lists, or all (default): the first five", &request.recipe},
-      {"--tables", "first the defaults of every recipe, all coefficients, and their surprises", &request.tables},
+      {"--tables",
+       "also what decay, split and norms do, and the defaults of every recipe,\nall coefficients, and their surprises",
+       &request.tables},
       {"--scale", "matched, largest, tall, ratio or none, in place of the recipe's", &request.scale},
       {"--coefficients", "simple, quintic, polar_express, and others of --tables, in place of\nthe recipe's",
        &request.coefficients},
@@ -416,18 +417,20 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
   lesson.trains(kLayer);
-  if (request.tables) lesson.say(recipe_tables(lesson.rank_info().seed));
-  lesson.say(update_rms_table(update_rms_of_shapes(lesson.rank_info().seed),
-                              adamw_rms_on_noise(double(AdamWSettings().beta1))));
-  lesson.say(weight_rms_table(weight_rms(settings_of(running[0], lesson.rank_info()), lesson.rank_info().seed)));
-  lesson.say(line_table(running[0], lesson.rank_info().seed));
-  lesson.say(split_table({8, 2, 16}, 128, lesson.rank_info().seed));
-  lesson.say(norm_table(lesson.rank_info().seed));
+  const std::uint64_t seed = lesson.rank_info().seed;
+  if (request.tables) lesson.say(recipe_tables(seed));
+  lesson.say(update_rms_table(update_rms_of_shapes(seed), adamw_rms_on_noise(double(AdamWSettings().beta1))));
+  lesson.say(line_table(running[0], seed));
+  if (request.tables) {
+    lesson.say(weight_rms_table(weight_rms(settings_of(running[0], lesson.rank_info()), seed)));
+    lesson.say(split_table({8, 2, 16}, 128, seed));
+    lesson.say(norm_table(seed));
+  }
 
   // Ranks: every recipe against its own reference.
   lesson.step("TP cuts qkv, and not by heads", look_at_heads);
   for (int number = 0; number < int(running.size()); ++number) run_recipe(lesson, number);
-  lesson.say(monitor_table(lesson.collect(told_rms), kMatrices));
+  if (request.tables) lesson.say(monitor_table(lesson.collect(told_rms), kMatrices));
   lesson.check("the monitor, near the reference", held_rms, wanted_rms);
   lesson.cost(predict);
 
@@ -438,11 +441,14 @@ int main(int argc, char** argv) {
   //    the first table has both for a learning rate of 1. Answer: AdamW's RMS divided by that of the column `tall`,
   //    times 0.001: about 0.0021 for the tall one and 0.0043 for the wide one. No one number serves all shapes. With
   //    `matched`, one does: a little more than 0.001.
-  // 2. Why do weights that are not decayed grow with the square root of the steps here, and why do those that are
-  //    decayed stop growing? Hint: what is the sum of steps that know nothing of each other? Answer: the squares of
-  //    such steps add up, so after four times the steps the RMS is twice as large. With decay each step also takes a
-  //    part of the weights, lr · weight_decay, and that part grows with them until it takes as much as the step adds.
-  // 3. Look at the last column of *norms*, in its first line and in its last one. Published were 1.67 of an expected
+  // 2. `--tables`, *decay*: why do weights that are not decayed grow with the square root of the steps, and why do
+  // those
+  //    that are decayed stop growing? Hint: what is the sum of steps that know nothing of each other? Answer: the
+  //    squares of such steps add up, so after four times the steps the RMS is twice as large. With decay each step also
+  //    takes a part of the weights, lr · weight_decay, and that part grows with them until it takes as much as the step
+  //    adds.
+  // 3. Look at the last column of *norms* (`--tables`), in its first line and in its last one. Published were 1.67 of
+  // an expected
   //    45. Where do such numbers come from, and how large was that matrix? Hint: for small singular values a step of
   //    Newton–Schulz is a multiplication by its first coefficient. Answer: dividing by 1e-10 + 1e-7 leaves a norm of
   //    about 0.001. Five steps make 3.4445⁵ = 485 of each small singular value, and six make 1670: the script in that

@@ -36,17 +36,6 @@ std::string ledger_table(const std::string& heading, const std::vector<std::pair
   return table.text();
 }
 
-std::string published_tables() {
-  std::string text;
-  for (const Grid& grid : {Grid().dp(2).tp(2), Grid().dp(4)}) {
-    std::vector<std::pair<std::string, SentBytes>> rows;
-    for (const Who who : {all_reduce, zero1, muon_bf16, muon_fp32})
-      rows.emplace_back(contenders()[who].name, published(who, grid));
-    text += (text.empty() ? "" : "\n") + ledger_table("published sizes, " + grid.text(), rows, zero1);
-  }
-  return text;
-}
-
 std::string published_ratios() {
   struct Ratio {
     const char* what;

@@ -13,9 +13,6 @@ namespace muonwalk::sim {
 std::string ledger_table(const std::string& heading, const std::vector<std::pair<std::string, SentBytes>>& rows,
                          std::size_t baseline);
 
-/// All contenders on the two grids of the published run, a table for each grid.
-std::string published_tables();
-
 /// What the published ratios are ratios of, with remarks about what is compared or left out; and what becomes of the
 /// upper bound where weights, or weights and gradients, travel in bf16.
 std::string published_ratios();

@@ -5,7 +5,7 @@
 // something. This lesson lets both optimizers take a step on the matrices of the published run, counts every byte, and
 // says what each number is a ratio of.
 //
-// You need to know the full step, \ref lesson_09_full_step, and what a collective sends, \ref lesson_02_collectives.
+// You need to know the full step, lesson 09, and what a collective sends, lesson 02.
 
 #include <fmt/format.h>
 
@@ -184,7 +184,7 @@ void run(Lesson<Local>& lesson, bool quiet) {
   lesson.quiet_step("lay out the matrices", start);
   take_steps(lesson, quiet);
   lesson.check("bytes, by what they are for", counted, planned_by_rank);
-  lesson.cost(predict);
+  lesson.cost(predict, true);
   const auto of_ranks = lesson.collect(counted);
   lesson.in_parent([&] { lesson.say(counted_table(sent_from(of_ranks[0][0].matrix))); });
   lesson.timings();
@@ -193,8 +193,8 @@ void run(Lesson<Local>& lesson, bool quiet) {
 // ## Three numbers
 //
 // What the small matrices have counted holds for the large ones, whose plans need no rank to run; with `--real-size`
-// they do run. First all contenders at the published sizes, then ratios of these numbers, with what they compare. Two
-// of them stand below the bound that they go beyond: weights in two bytes, and gradients as well, by the same plans.
+// they do run. Here are ratios at the published sizes, with what they compare. Two of them stand below the bound that
+// they go beyond: weights in two bytes, and gradients as well, by the same plans.
 //
 // Before you believe a ratio of bytes, ask four things of it. Have both sides the same grid? Are the elements of the
 // same type, or is the difference of types what the ratio is about? Are all calls of a step in it, on both sides? And
@@ -202,11 +202,10 @@ void run(Lesson<Local>& lesson, bool quiet) {
 // none: see which.
 //
 // Who claimed them? The 0.57 is a ratio of times. Jen Wei's "Distributed Muon: Field Notes & Reproducibility Artifacts"
-// (2025) puts the all-gathers of Muon on dp 2 × tp 2 beside the all-reduces of AdamW on dp 4;
-// \ref lesson_18_read_a_trace reads the traces. The bounds of (1, 1.25] are from "Muon is Scalable for LLM Training"
-// (Liu et al., 2025), for ZeRO-1 without TP; the upper one takes gradients and weights in float32. The 1.70 is what
-// this lesson counts.
-std::string three_numbers() { return "\n" + published_tables() + "\n\n" + published_ratios(); }
+// (2025) puts the all-gathers of Muon on dp 2 × tp 2 beside the all-reduces of AdamW on dp 4; lesson 18 reads the
+// traces. The bounds of (1, 1.25] are from "Muon is Scalable for LLM Training" (Liu et al., 2025), for ZeRO-1 without
+// TP; the upper one takes gradients and weights in float32. The 1.70 is what this lesson counts.
+std::string three_numbers() { return "\n" + published_ratios(); }
 
 // The answer comes after the last layout.
 int finish(Lesson<Local>& lesson, bool last_layout) {
@@ -251,10 +250,10 @@ int main(int argc, char** argv) {
   //    one have none? Hint: what does AdamW send in a grid without data parallelism? Answer: The first is that of dp 4,
   //    as every move costs (dp − 1) / dp on both sides. In the second AdamW sends nothing at all: each rank has the
   //    gradients of its own slices and updates them. All that Muon sends is its TP gather.
-  // 2. Why does the table of costs have other numbers for ranks 2–3 of dp 2 × tp 2 than for ranks 0–1? Hint: who
-  //    gathers which slices? Answer: A rank gathers the slices of those matrices of which it owns an element. DP rank 0
-  //    owns a part of the largest matrix and nothing else. DP rank 1 owns the rest of it and all the small ones, so it
-  //    sends more.
+  // 2. Why does the table of costs, which `--verbose 2` prints, have other numbers for ranks 2–3 of dp 2 × tp 2 than
+  //    for ranks 0–1? Hint: who gathers which slices? Answer: A rank gathers the slices of those matrices of which it
+  //    owns an element. DP rank 0 owns a part of the largest matrix and nothing else. DP rank 1 owns the rest of it and
+  //    all the small ones, so it sends more.
   // 3. A colleague says: send everything in bf16, then Muon is at 6 B per element and AdamW at 8 B. What is wrong with
   //    this? Hint: what could AdamW send in bf16? Answer: Nothing keeps AdamW from doing the same; then it is at 4 B,
   //    and Muon sends 1.5 times as much. Weights in bf16 lose nothing where float32 masters are kept, so most do that:

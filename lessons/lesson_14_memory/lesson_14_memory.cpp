@@ -5,8 +5,7 @@
 // matrix is whole. This lesson fills that table with bytes, as the allocator counts them, under both optimizers, with
 // nothing sharded and with ZeRO-1, and then plans it for models of real size.
 //
-// You need to know the phases of a step (\ref lesson_09_full_step), and what a bucket and a DP shard are
-// (\ref lesson_04_dp_gather).
+// You need to know the phases of a step (lesson 09), and what a bucket and a DP shard are (lesson 04).
 
 #include <fmt/format.h>
 
@@ -105,8 +104,8 @@ struct Local {
 
 // ## The reference
 //
-// One process with whole matrices in float32 (\ref SerialMuon and \ref SerialAdamW), which knows nothing of shards. A
-// rank's masters have to be its own shards of these, and its weights the same numbers rounded, in every bit.
+// One process with whole matrices in float32 ([SerialMuon] and [SerialAdamW]), which knows nothing of shards. A rank's
+// masters have to be its own shards of these, and its weights the same numbers rounded, in every bit.
 std::unique_ptr<Training> data;               // random weights and gradients
 std::unique_ptr<ReferenceRun> references[2];  // of AdamW, of Muon
 
@@ -141,9 +140,9 @@ std::vector<NamedMatrix> held_weights(const RankInfo& rank, const Local& local) 
 
 // ## The steps
 //
-// Take all that is kept from step to step, buffer by buffer. `keep` asks the allocator before and after each how
-// many bytes are out: \ref MemoryMeter counts those of a rank's matrices and flat buffers. Weights and gradients are
-// whole, because the backward pass needs and makes all of them. Masters and state are what ZeRO-1 shards.
+// Take all that is kept from step to step, buffer by buffer. `keep` asks the allocator before and after each how many
+// bytes are out: [MemoryMeter] counts those of a rank's matrices and flat buffers. Weights and gradients are whole,
+// because the backward pass needs and makes all of them. Masters and state are what ZeRO-1 shards.
 //
 // Two planted bugs compute the right weights. `second_moment` keeps a second moment for Muon's matrices too, as an
 // optimizer does that began its life as AdamW. `whole_state` keeps Muon's momentum for whole buckets.
@@ -287,9 +286,9 @@ void train(Lesson<Local>& lesson, const Way& way) {
 
 // ## The cost
 //
-// The plan of a step says what is taken and given back, in order and in which type (\ref Plan). Two sums over it are
+// The plan of a step says what is taken and given back, in order and in which type ([Plan]). Two sums over it are
 // compared with what the ranks have counted, to the byte: what is kept, by kind; and in each phase what is held as it
-// begins, and the most until it ends (\ref phase_memory).
+// begins, and the most until it ends ([phase_memory]).
 //
 // You should see that a ratio depends on its line. The state is not quite halved, as the embedding still has two
 // moments. Weights, gradients and masters don't know which optimizer there is. And what is held for a moment is many
@@ -347,8 +346,7 @@ void report_memory(Lesson<Local>& lesson) {
       for (const Way& way : kWays)
         expected.merge(numbers_of(planned(options.rank_info(rank), way), of_rank(rank, way.name)));
     }
-    lesson.check_numbers("bytes held, by kind and in each phase: all ranks counted what was planned", counted,
-                         expected);
+    lesson.check_numbers("bytes held, by kind and phase: counted as planned", counted, expected);
 
     const int rank = shown_rank(options);
     const RankInfo info = options.rank_info(rank);
@@ -400,7 +398,7 @@ int main(int argc, char** argv) {
   if (!model.empty()) lesson.plan(text_of_model);  // and that is all
   lesson.say(layout(lesson.rank_info(), kWays.back()).text());
   for (const Way& way : kWays) train(lesson, way);
-  lesson.sum_up_checks("masters and weights, two steps of each of the four ways");
+  lesson.sum_up_checks("masters and weights, 4 ways");
   report_memory(lesson);
   lesson.cost(predict);
   report_models(lesson);

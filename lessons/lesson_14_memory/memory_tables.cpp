@@ -1,6 +1,7 @@
 #include "lessons/lesson_14_memory/memory_tables.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -173,20 +174,29 @@ std::string phase_chart(const std::string& title, const RankMemory& memory, cons
   const Index held = memory.held(), most = std::max<Index>(memory.most(), 1);
   const std::vector<std::string> buckets = bucket_names(layout);
   const std::map<std::string, std::string> names = layout.short_names(kMatrixWidth);
+  std::vector<std::vector<PhaseMemory>> of_bucket;
+  Index before = held;
+  for (const PhaseMemory& phase : charted(memory)) {
+    if (of_bucket.empty() || phase.phase == phases::reduce_gradients) of_bucket.emplace_back();
+    if (phase.parameter < 0 && phase.most == before) continue;
+    before = phase.most;
+    of_bucket.back().push_back(phase);
+  }
   Table table({{title}, {""}, {"bytes", number_text}}, 2);
   std::vector<Index> bytes = {0};
-  Index before = held;
-  std::size_t begun = 0;  // buckets
-  for (const PhaseMemory& phase : charted(memory)) {
-    begun += phase.phase == phases::reduce_gradients;
-    const bool of_matrix = phase.parameter >= 0;
-    if (!of_matrix && phase.most == before) continue;
-    before = phase.most;
-    table.row(
-        {phase.phase,
-         of_matrix ? names.at(layout.meta(phase.parameter).name) : buckets.at(std::max<std::size_t>(begun, 1) - 1),
-         phase.most});
-    bytes.push_back(phase.most);
+  std::vector<std::string> repeats;  // buckets that are as the one before
+  for (std::size_t b = 0; b < of_bucket.size(); ++b) {
+    const auto same = [](const PhaseMemory& x, const PhaseMemory& y) { return x.phase == y.phase && x.most == y.most; };
+    if (b > 0 && !of_bucket[b].empty() && of_bucket[b].size() == of_bucket[b - 1].size() &&
+        std::equal(of_bucket[b].begin(), of_bucket[b].end(), of_bucket[b - 1].begin(), same)) {
+      repeats.push_back(buckets.at(b));
+      continue;
+    }
+    for (const PhaseMemory& phase : of_bucket[b]) {
+      table.row({phase.phase, phase.parameter >= 0 ? names.at(layout.meta(phase.parameter).name) : buckets.at(b),
+                 phase.most});
+      bytes.push_back(phase.most);
+    }
   }
   const std::vector<std::string> lines = table.lines();
   std::string text = lines[0];
@@ -196,6 +206,7 @@ std::string phase_chart(const std::string& title, const RankMemory& memory, cons
     const Index cells = (bytes[i] * room + most - 1) / most;  // something is seen of all that is there
     text += "\n" + lines[i] + "   " + repeated("█", kept_cells) + repeated("▒", cells - kept_cells);
   }
+  if (!repeats.empty()) text += fmt::format("\n  as the bucket before: {}", fmt::join(repeats, ", "));
   return text;
 }
 

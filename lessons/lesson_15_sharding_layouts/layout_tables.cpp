@@ -78,11 +78,6 @@ std::vector<NamedLayout> layouts_of(const std::vector<Parameter>& parameters, co
   return layouts;
 }
 
-double least_slowdown(const Layout& layout) {
-  const double sum = sharding_of(layout).flops_once;
-  return sum == 0 ? 1 : std::max(1.0, largest_work(layout) * layout.grid.dp() / sum);
-}
-
 std::string owners_table(const std::vector<NamedLayout>& layouts) {
   require_some(layouts);
   std::vector<std::vector<const DistMeta*>> metas;
@@ -155,22 +150,6 @@ std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision ga
                      last.matrices == 1 ? "matrix" : "matrices", first.grid.text(), ep, elements_text(all),
                      experts.empty() ? " in TP slices" : "", last.flops_once / flops, unit) +
          table.text();
-}
-
-std::string slowest_table(const std::vector<std::string>& models, const Grid& grid,
-                          const std::vector<OwnershipPolicy>& ways) {
-  Table table({Column("slowest on " + grid.text())});
-  for (const OwnershipPolicy& way : ways) table.column({way.name, Digits{2}});
-  table.column({"whole, at best", Digits{2}});
-  for (const std::string& model : models) {
-    std::vector<Cell> row = {model};
-    const std::vector<Parameter> parameters = with_whole_experts(model);
-    for (const OwnershipPolicy& way : ways)
-      row.emplace_back(sharding_of(lay_out(parameters, grid, way, megatron_bucket(grid.dp()))).slowdown());
-    row.emplace_back(least_slowdown(plan_layout(parameters, grid)));
-    table.row(row);
-  }
-  return table.text();
 }
 
 std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int tp) {

@@ -43,14 +43,6 @@ std::string owners_table(const std::vector<NamedLayout>& layouts);
 std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered,
                            const std::vector<NamedLayout>& experts = {});
 
-/// The slowdown() of published models (with_whole_experts) in each of these ways, in buckets of megatron_bucket, and
-/// the least that whole matrices allow: a line per model. Throws as lay_out does.
-std::string slowest_table(const std::vector<std::string>& models, const Grid& grid,
-                          const std::vector<OwnershipPolicy>& ways);
-
-/// The slowdown() that no layout of whole matrices can go below: 1, or the largest matrix's work over an equal share.
-double least_slowdown(const Layout& layout);
-
 /// What a TP rank has of each of these parameters, as parameters of that shape that TP does not cut. Throws as tp_shape
 /// does.
 std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int tp);

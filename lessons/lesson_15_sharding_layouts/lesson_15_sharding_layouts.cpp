@@ -8,8 +8,8 @@
 // these layouts, and prints the figures to decide by; `--model qwen3-30b --dp 64` prints them for a real model, and
 // with `--ep 8` for one whose experts are dealt out.
 //
-// You need to know how a buffer is cut (\ref lesson_03_virtual_buffer), what Newton–Schulz costs
-// (\ref lesson_06_newton_schulz), and the whole step (\ref lesson_09_full_step).
+// You need to know how a buffer is cut (lesson 03), what Newton–Schulz costs (lesson 06), and the whole step
+// (lesson 09).
 
 #include <fmt/format.h>
 
@@ -105,7 +105,7 @@ std::vector<NamedMatrix> new_weights(const RankInfo& rank) {
   return all;
 }
 
-// What each rank should gather and orthogonalize, from the places of the cuts alone (\ref sharding_of).
+// What each rank should gather and orthogonalize, from the places of the cuts alone ([sharding_of]).
 std::vector<NamedMatrix> planned_counts(const RankInfo& rank) {
   std::vector<NamedMatrix> counts;
   for (const OwnershipPolicy& way : kWays) {
@@ -224,9 +224,8 @@ void take_steps(Rank& rank, Local& local) {
 // needs, where 1 is an equal share of the work done once: redundancy and imbalance together.
 //
 // The two lines at the end are bounds: every rank owns a part of everything, and whole matrices dealt out as evenly as
-// the largest one allows. `--model` asks for a published model, in buckets of the size that Megatron-LM gives them.
-//
-// A last table has the last column for several models on 2,048 ranks. Two of them have fewer matrices than DP ranks.
+// the largest one allows. `--model` asks for a published model, in buckets of the size that Megatron-LM gives them. Try
+// gpt2, llama-7b, moonlight-16b and qwen3-30b with `--dp 256 --tp 8`. The first two have fewer matrices than DP ranks.
 // The two others show why to count work: TP leaves their experts whole here, so counted in slices they weigh more than
 // the work that they are.
 //
@@ -314,8 +313,6 @@ int main(int argc, char** argv) {
   lesson.check("the new weights in five layouts", &Local::new_weights, new_weights);
   lesson.check("gathered and computed, as planned", &Local::counted, planned_counts);
   lesson.cost(predict);
-  if (lesson.is_parent())  // ranks would only make the table to throw it away
-    lesson.say(slowest_table({"gpt2", "llama-7b", "moonlight-16b", "qwen3-30b"}, Grid().dp(256).tp(8), kWays));
 
   // ## Exercises
   //

@@ -5,7 +5,7 @@
 // the same matrices, and one serial program that six of them have to equal in every bit.
 // `--model qwen3-30b --dp 64 --tp 8` prints the table that one would decide by.
 //
-// You need to know the full step (\ref lesson_09_full_step) and who may own what (\ref lesson_15_sharding_layouts).
+// You need to know the full step (lesson 09) and who may own what (lesson 15).
 
 #include <fmt/format.h>
 
@@ -209,7 +209,7 @@ void to_a_worker(Rank& rank, Local& local) {
 // (c) and (d): the sum of all gradients is needed by one rank alone, the owner. So let it be made there. Nothing has to
 // be gathered over dp then: a rank that owns a matrix owns all of its TP slice, and its momentum. For the collective
 // that is an ordinary case, because a reduce-scatter may be as uneven as you like. What it costs is balance: matrices
-// are of different sizes, and somebody has to deal them out (\ref lesson_15_sharding_layouts).
+// are of different sizes, and somebody has to deal them out (lesson 15).
 void to_the_owner(Rank& rank, Local& local) {
   std::vector<Index> counts(rank.grid.dp(), 0);  // of elements, by DP rank
   counts[kWorker] = local.gradient.size();       // all of them

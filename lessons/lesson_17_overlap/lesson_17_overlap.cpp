@@ -6,9 +6,8 @@
 // machine messages arrive at once, so there is little to hide; `--link 0.02,200` makes every rank's link as slow as
 // 0.02 GB/s, with 200 µs from end to end.
 //
-// You need to know the DP gather (\ref lesson_04_dp_gather), why a rank works on whole matrices
-// (\ref lesson_09_full_step), what small buckets cost (\ref lesson_15_sharding_layouts), and how to read a trace
-// (\ref lesson_18_read_a_trace).
+// You need to know the DP gather (lesson 04), why a rank works on whole matrices (lesson 09), what small buckets cost
+// (lesson 15), and how to read a trace (lesson 18).
 
 #include <fmt/format.h>
 
@@ -259,9 +258,8 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 //
 // That has been published: "asynchronous is 2.1× slower". It adds up what overlapped kernels wait for, while the whole
 // range got shorter, from 388.9 to 349.8 ms on the host and from 407.0 to 366.3 ms on the device, with 76.9 % of the
-// communication overlapped (counted by us in the traces that were published with it, see \ref lesson_18_read_a_trace).
-// `--way pipelined --trace run.json` writes a trace of one way alone, and `muonwalk-trace compare` compares two of
-// them.
+// communication overlapped (counted by us in the traces that were published with it, see lesson 18). `--way pipelined
+// --trace run.json` writes a trace of one way alone, and `muonwalk-trace compare` compares two of them.
 void print_measured(Lesson<Local>& lesson) {
   if (lesson.options().verbose == 0) return;
   lesson.in_parent([&lesson] {
@@ -346,7 +344,7 @@ int main(int argc, char** argv) {
   // 2. Why do tiny buckets have more to compute, on any link? Hint: how many ranks own a part of one matrix? Answer:
   //    each bucket is cut into equal parts, one for each rank. With a layer in a bucket, a rank's part lies in one of
   //    the two matrices; with one matrix in a bucket, all ranks have a part of it, and each needs and orthogonalizes
-  //    the whole of it (\ref lesson_15_sharding_layouts).
+  //    the whole of it (lesson 15).
   // 3. `--way pipelined --link 0.02,200 --trace a.json`, the same with `--way "in sequence"` and b.json, and then
   //    `muonwalk-trace compare b.json a.json`: which figure gets shorter and which longer? Hint: one of them is a sum.
   //    Answer: the span gets shorter. The communication, as a sum, gets longer, and the comparison says why these sums

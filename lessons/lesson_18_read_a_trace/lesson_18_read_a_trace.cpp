@@ -5,7 +5,7 @@
 // lesson reads a trace that is made up and small enough to check by eye; then the traces of three runs of its own; and
 // then it says what became of figures that were published with their traces, when these were read again.
 //
-// You need to know the steps of Muon (\ref lesson_09_full_step) and the collectives (\ref lesson_02_collectives).
+// You need to know the steps of Muon (lesson 09) and the collectives (lesson 02).
 
 #include <fmt/format.h>
 
@@ -115,9 +115,9 @@ Summary read(const RankInfo& info, std::vector<TraceFile> files) {
 
 // ### The reference of the runs
 //
-// Three runs follow: AdamW on dp 4, and Muon on dp 4 and on dp 2 × tp 2, each an \ref Optimizer, all on the same
-// matrices. Their weights are compared with those of one process, and what is read out of their traces with the
-// *ledger*, which the transport kept while it sent, and which knows nothing of any clock.
+// Three runs follow: AdamW on dp 4, and Muon on dp 4 and on dp 2 × tp 2, each an [Optimizer], all on the same matrices.
+// Their weights are compared with those of one process, and what is read out of their traces with the *ledger*, which
+// the transport kept while it sent, and which knows nothing of any clock.
 const std::vector<Parameter> kParameters = {
     {"w_query", {128, 128}, SplitDim::rows, 0},     // all matrices of a small layer,
     {"w_out", {128, 128}, SplitDim::columns, 0},    // the first and the third cut by rows,
@@ -159,8 +159,8 @@ std::vector<NamedMatrix> kept_elements(const RankInfo&, const Local& local) {  /
 }
 
 // One training step. A stand-in for forward and backward takes about the time that they would take. Then every phase of
-// \ref AdamW::step or \ref full_step becomes a range in the trace, every call on a group an event of its own, and all
-// other time is computation: on a CPU, host and device are the same. Gradients are random numbers. The planted bug
+// [AdamW::step] or [full_step] becomes a range in the trace, every call on a group an event of its own, and all other
+// time is computation: on a CPU, host and device are the same. Gradients are random numbers. The planted bug
 // `lost_gradient` lets rank 1 train without its own.
 void stand_in_for_model(const std::vector<NamedMatrix>& layers, Index tokens, int threads) {
   for (const NamedMatrix& layer : layers) {

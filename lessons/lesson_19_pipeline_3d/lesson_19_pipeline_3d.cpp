@@ -6,8 +6,8 @@
 // some of the layers. A rank then has little of anything, and the claim is a large one: all weights have the bits that
 // one process would have.
 //
-// You need to know the grid (\ref lesson_01_grid), what TP cuts (\ref lesson_05_tp_gather), who steps what
-// (\ref lesson_11_zero1_adamw), and what a posted message is (\ref lesson_17_overlap).
+// You need to know the grid (lesson 01), what TP cuts (lesson 05), who steps what (lesson 11), and what a posted
+// message is (lesson 17).
 
 #include <fmt/format.h>
 
@@ -142,8 +142,8 @@ std::vector<NamedMatrix> expected_gradients(const RankInfo& rank) {
   return both;
 }
 
-// What a stage remembers, at most: so many micro-batches as the schedule says (\ref most_in_flight), and so many
-// elements of each as the model says (\ref activation_elements). The check compares this with what was counted.
+// What a stage remembers, at most: so many micro-batches as the schedule says ([most_in_flight]), and so many elements
+// of each as the model says ([activation_elements]). The check compares this with what was counted.
 Flat expected_most(const RankInfo& rank) {
   const ModelPart part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
   const Index of_each = activation_elements(training.config, part, rank.grid.tp(), training.rows());
@@ -159,8 +159,8 @@ Flat expected_most(const RankInfo& rank) {
 // Activations come from the stage before. Then all TP ranks of my stage do their part of every layer together: where a
 // half of a layer begins, all of them have the same input, and where it ends they add up what each of them has, by an
 // all-reduce. In backward it is the other way round. These are Megatron-LM's two *conjugate operations*: one does
-// nothing forward and an all-reduce backward (\ref Sharers::enter_backward), the other an all-reduce forward and
-// nothing backward (\ref Sharers::leave_forward).
+// nothing forward and an all-reduce backward ([Sharers::enter_backward]), the other an all-reduce forward and nothing
+// backward ([Sharers::leave_forward]).
 //
 // What comes out is posted to the next stage, and I go on at once. On the last stage it is the loss.
 PartWorker worker_of(const Local& local) { return {training.config, local.part, *local.sharers, local.angles}; }
@@ -364,9 +364,8 @@ void take_steps(Lesson<Local>& lesson) {
 
 // ## The cost
 //
-// Sums over plans: \ref stage_plan lists each call of forward and backward, and \ref training_plan those of a whole
-// step. Over pp go activations and their gradients, over tp the sums of every half of a layer, over dp gradients and
-// weights.
+// Sums over plans: [stage_plan] lists each call of forward and backward, and [training_plan] those of a whole step.
+// Over pp go activations and their gradients, over tp the sums of every half of a layer, over dp gradients and weights.
 Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   const int each = training.micro_batches / rank.grid.dp();

@@ -4,8 +4,8 @@
 // and once with Muon for its hidden matrices. Does Muon learn faster? And what happens to a run that is interrupted,
 // and goes on in another layout?
 //
-// You need to know both optimizers and which parameters each of them steps (\ref lesson_11_zero1_adamw), why their
-// learning rates can be compared (\ref lesson_12_matched_rms), and how the model is cut (\ref lesson_19_pipeline_3d).
+// You need to know both optimizers and which parameters each of them steps (lesson 11), why their learning rates can be
+// compared (lesson 12), and how the model is cut (lesson 19).
 
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ struct Local {
 
 // ## The reference
 //
-// One process that is never interrupted (\ref SerialGptTrainer). It takes each step once, when the ranks have taken
+// One process that is never interrupted ([SerialGptTrainer]). It takes each step once, when the ranks have taken
 // theirs, and validates every few steps. That is done once, as all weights are compared: the ranks would get the same.
 class SerialRun {
  public:
@@ -207,7 +207,7 @@ void add_expert_groups(Lesson<Local>& lesson) {  // to those that the run has
 // ### A step
 //
 // A step of training: forward and backward for my micro-batches, the sum of gradients, clipping, and the step of the
-// optimizer (\ref GptTrainer). The lesson before this one takes them one by one.
+// optimizer ([GptTrainer]). The lesson before this one takes them one by one.
 //
 // New is the *schedule* of the learning rate. It goes up over the first steps, because moments and momentum have seen
 // little by then and may point anywhere. Then it goes down along half a cosine, because large steps never settle. Every

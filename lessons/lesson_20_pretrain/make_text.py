@@ -31,7 +31,7 @@ def paragraphs(source):
 
 def plain(text):
     """Without marks, and in ASCII."""
-    text = re.sub(r"\\ref (\w+)", r"\1", text).replace("*", "").replace("`", "")
+    text = re.sub(r"\[(\w+)\]", r"\1", text).replace("*", "").replace("`", "")
     text = "".join(ASCII.get(letter, letter) for letter in text)
     return text if text.isascii() and len(text) > 60 else ""
 

@@ -8,8 +8,7 @@
 // This lesson builds such a model from what is there already, a plan of every rank, and says at each step how you would
 // notice that it is wrong.
 //
-// You need to know the plan of a step, \ref lesson_09_full_step, what its bytes are for, \ref lesson_13_byte_ledger,
-// and the strategies, \ref lesson_16_strategies.
+// You need to know the plan of a step, lesson 09, what its bytes are for, lesson 13, and the strategies, lesson 16.
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 // yet. What its page shows of `--transport nccl` was printed by stand-ins for CUDA's driver and for NCCL, on a
 // processor.
 //
-// You need to know the full step (\ref lesson_09_full_step) and its stages (\ref lesson_04_dp_gather and so on).
+// You need to know the full step (lesson 09) and its stages (lesson 04 and so on).
 
 #include <fmt/format.h>
 
@@ -313,9 +313,9 @@ void take_steps(Lesson<Local>& lesson) {
 
 // ## The cost
 //
-// The plan of lesson 09 (\ref muon_plan) knows nothing of GPUs: what is sent and held is the same, wherever it lies.
-// What crosses between host and GPU is another sum over it. Either arrays lie on the host, as in all other lessons,
-// also with `--transport nccl`, and each call takes what it needs to the GPU and back; or they lie on the GPU, as here.
+// The plan of lesson 09 ([muon_plan]) knows nothing of GPUs: what is sent and held is the same, wherever it lies. What
+// crosses between host and GPU is another sum over it. Either arrays lie on the host, as in all other lessons, also
+// with `--transport nccl`, and each call takes what it needs to the GPU and back; or they lie on the GPU, as here.
 Plan plan_of(const RankInfo& rank) { return muon_plan(layout_of(rank), rank.place, settings_of(rank)); }
 Prediction predict(const RankInfo& rank) {
   Prediction prediction;

@@ -4,7 +4,7 @@
 // network of its own, and one cable joins them. On your machine these are two network namespaces of Linux; on a cluster
 // they are two machines, and the program is the same (the page "On your cluster" says how to start it there).
 //
-// You need to know the full step, \ref lesson_09_full_step, and who is in which group, \ref lesson_01_grid.
+// You need to know the full step, lesson 09, and who is in which group, lesson 01.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -101,7 +101,7 @@ std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
 
 // ## What crosses
 //
-// The plan of a step lists every call of every rank (\ref muon_plan). Whatever a rank sends to one on the other host
+// The plan of a step lists every call of every rank ([muon_plan]). Whatever a rank sends to one on the other host
 // crosses the cable. In an all-gather it sends its own elements to each other rank of its group, in a reduce-scatter
 // each other rank its piece: as many as that rank gets out.
 std::int64_t bytes_to(const Call& own, const Call& of_peer) {
@@ -164,7 +164,7 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
   return pack_slices(local.layout, slices);
 }
 
-// One optimizer step: that of lesson 09 (\ref full_step). Nothing in it knows of hosts.
+// One optimizer step: that of lesson 09 ([full_step]). Nothing in it knows of hosts.
 //
 // The planted bug `stale_host` lets host B go on with its old weights.
 void optimizer_step(Rank& rank, Local& local) {

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "docs/make"), str(ROOT / "sim/classroom")]
 from exercises import Broken, exercises  # noqa: E402
-from lesson_source import LessonError, lessons_in_order, test_arguments  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, test_arguments, with_references  # noqa: E402
 from notebook_cells import (begins, declaration_in_main, dedented, first_value, for_definition, in_cell, shows_phases,  # noqa: E402
                             variables_declared, with_outcome)
 from notebook_order import Order  # noqa: E402
@@ -67,17 +67,15 @@ class Notebook:
 
 
 def with_links(prose, titles, where):
-    """`\\ref lesson_04_dp_gather` becomes a link to that notebook, every other `\\ref` a name in code font."""
+    """"lesson 04" becomes a link to that notebook, "[newton_schulz]" a name in code font."""
 
-    def link(match):
-        name = match.group(1)
-        if name in titles:
-            return f"[{titles[name]}]({name}.ipynb)"
-        if name.startswith("lesson_"):
-            raise LessonError(f"{where}: \\ref {name} names no lesson; lessons/CMakeLists.txt lists those that there are")
-        return f"`{name}`"
+    def link(words, number):
+        name = next((name for name in titles if name.startswith(f"lesson_{number}_")), None)
+        if name is None:
+            raise LessonError(f"{where}: there is no lesson {number}; lessons/CMakeLists.txt lists those that there are")
+        return f'[{words}]({name}.ipynb "{titles[name]}")'
 
-    return re.sub(r"\\ref\s+(\w+(?:::\w+)*)", link, prose)
+    return with_references(prose, link, "`{}`".format)
 
 
 def with_folded_hints(prose):

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/classroom/sets_of_equal.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -54,24 +55,12 @@ Pair pair_of(const RankCost& rank, const LedgerLine& kind) {
   return pair;
 }
 
-// Ranks sorted by equal values, in order of the first rank of each set.
-template <class Value, class Of>
-std::vector<std::pair<Value, std::vector<int>>> sets_of_equal(std::size_t ranks, const Of& of) {
-  std::vector<std::pair<Value, std::vector<int>>> sets;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const Value value = of(r);
-    auto set = std::find_if(sets.begin(), sets.end(), [&](const auto& s) { return s.first == value; });
-    if (set == sets.end()) set = sets.insert(sets.end(), {value, {}});
-    set->second.push_back(static_cast<int>(r));
-  }
-  return sets;
-}
-
 // How wide the columns are; the ranks and the messages need theirs.
 struct Widths {
   int name, predicted, counted, before_mark;
 };
 constexpr Widths kWide = {38, 14, 13, 3}, kNarrow = {33, 11, 10, 2};
+constexpr const char* kSum = "sent, each call as predicted";
 constexpr int kRankColumns = 14, kMessageColumns = 9;
 
 // A line of the table; two where the name is long.
@@ -94,15 +83,6 @@ std::string row(const std::string& what, const std::string& who, const std::stri
                      cell(messages, left_for_messages, false) +
                      std::string(static_cast<std::size_t>(widths.before_mark), ' ') + mark;
   return line.erase(line.find_last_not_of(' ') + 1);
-}
-
-// "5", or "4–6" for two numbers that differ, as `text` writes them; a unit at the end is written once.
-template <class Text>
-std::string span_text(long long least, long long most, const Text& text) {
-  if (least == most) return text(most);
-  std::string first = text(least);
-  if (const std::size_t unit = first.find(' '); unit != std::string::npos) first.resize(unit);
-  return first + "–" + text(most);
 }
 
 // One line of the table for ranks that moved the same.
@@ -160,7 +140,7 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
     const std::string name =
         fmt::format("{} over {}, {}", collective_name(kind.kind), kind.group, element_name(kind.type));
     for (const auto& [pair, members] :
-         sets_of_equal<Pair>(ranks.size(), [&](std::size_t r) { return pair_of(ranks[r], kind); })) {
+         sets_of_equal(ranks.size(), [&](std::size_t r) { return pair_of(ranks[r], kind); })) {
       // Nothing was to be sent and nothing was; who receives or waits never sends.
       const bool says_nothing =
           pair.calls == 0 || kind.kind == CollectiveKind::recv || kind.kind == CollectiveKind::wait;
@@ -170,12 +150,20 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
     }
     lines.add(name, of_kind, bytes_text, true);
   }
+  CostTable sum;
+  std::vector<RanksLine> of_rank;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const Traffic sent = ranks[r].counted.total();
+    of_rank.push_back({{static_cast<int>(r)}, kSum, 0, sent.bytes_sent, sent.bytes_sent, sent.messages_sent});
+  }
+  CostLines(sum, static_cast<int>(ranks.size()), false).add(kSum, of_rank, bytes_text, false);
+  table.sum = sum.lines.front();
   if (table.lines.size() == 1) table.lines.push_back(row("nothing", "every rank", "0 B", "0 B", "0", "✔"));
 
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.kernel_known; })) {
     using Sent = std::tuple<long long, long long, long long>;
     std::vector<RanksLine> of_kernel;
-    for (const auto& [sent, members] : sets_of_equal<Sent>(ranks.size(), [&](std::size_t r) {
+    for (const auto& [sent, members] : sets_of_equal(ranks.size(), [&](std::size_t r) {
            return Sent{ranks[r].counted.total().bytes_sent, ranks[r].header_sent, ranks[r].kernel_sent};
          })) {
       const auto& [payload, headers, kernel] = sent;
@@ -189,7 +177,7 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
   if (std::any_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.predicted_peak >= 0; })) {
     using Peak = std::pair<Index, Index>;
     std::vector<RanksLine> of_peak;
-    for (const auto& [peak, members] : sets_of_equal<Peak>(ranks.size(), [&](std::size_t r) {
+    for (const auto& [peak, members] : sets_of_equal(ranks.size(), [&](std::size_t r) {
            return Peak{ranks[r].predicted_peak, ranks[r].counted_peak};
          }))
       of_peak.push_back({members, "peak elements held", 0, peak.first, peak.second, -1, peak.first == peak.second});

@@ -10,6 +10,7 @@ namespace muonwalk::sim {
 /// The table of predicted and counted bytes and messages.
 struct CostTable {
   std::vector<std::string> lines;  ///< The lines as they are printed.
+  std::string sum;                 ///< One line in their place, where every number was predicted exactly.
   bool equal = true;               ///< every number was predicted exactly
 };
 

@@ -44,7 +44,7 @@ std::string heading(const LessonInfo& info) {
 // A phase of a quiet step as a step prints it: what all ranks moved, and what rank 0 held and said then. Nothing of a
 // phase in which there was neither.
 std::string phase_text(const Grid& grid, PhaseRecords phase) {
-  std::vector<std::string> lines = moved_lines(phase.reports);
+  std::vector<std::string> lines = moved_lines(phase.reports, true);
   StepReports of_rank_0(phase.reports.size());
   of_rank_0[0] = std::move(phase.reports[0]);
   append(lines, step_lines(grid, of_rank_0, false));
@@ -237,11 +237,12 @@ void LessonCore::say(const std::string& text) {
   if (is_parent() && options_.verbose > 0) print(text);
 }
 
+void LessonCore::detail(const std::string& text) {
+  if (options_.verbose > 1) say(text);
+}
+
 void LessonCore::plan(const std::string& text) {
-  if (!plans_only(info_)) {
-    if (options_.verbose > 1) say(text);
-    return;
-  }
+  if (!plans_only(info_)) return detail(text);
   guarded([&] {
     print_line(text);
     finish_output();
@@ -287,7 +288,7 @@ void LessonCore::run_step(const std::string& title, const std::function<void(Ran
   if (state_->files.recording != nullptr) state_->files.recording->step(title, reports);
   if (options_.verbose == 0) return;
   print(state_->paint.bold(fmt::format("step {} · {}", state_->steps, title)));
-  for (const std::string& line : moved_lines(reports)) print(line);
+  for (const std::string& line : moved_lines(reports, options_.verbose >= 2)) print(line);
   for (const std::string& line : step_lines(options_.grid, reports, options_.verbose >= 2)) print(line);
   if (state_->files.recording != nullptr) state_->files.recording->step_printed();
   std::fflush(stdout);
@@ -459,7 +460,7 @@ void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read
   if (is_parent()) state_->checks.numbers(what, read, expected);
 }
 
-void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict) {
+void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict, bool in_one_line) {
   start();
   std::vector<RankCost> costs;
   guarded([&] {
@@ -489,8 +490,9 @@ void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict)
     });
   });
   if (!is_parent()) return;
-  const CostTable table = cost_table(
+  CostTable table = cost_table(
       costs, options_.transport == TransportKind::nccl ? "NCCL's bytes pass its sockets by" : "", options_.verbose > 1);
+  if (in_one_line && table.equal && options_.verbose == 1) table.lines = {table.sum};
   if (options_.verbose > 0 || !table.equal)
     for (std::size_t i = 0; i < table.lines.size(); ++i) print((i == 0 ? "cost  " : "      ") + table.lines[i]);
   if (!table.equal) state_->checks.fail();

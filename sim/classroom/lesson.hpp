@@ -46,6 +46,9 @@ class LessonCore {
   /// Prints a line; a text of several lines is printed as it is. Not with --verbose 0.
   void say(const std::string& text);
 
+  /// As say, with --verbose 2 alone: what is worth a look, and not needed for the answer.
+  void detail(const std::string& text);
+
   /// What the ranks are going to do. Prints it with --verbose 2; with the option LessonInfo::plans_only or plans_of it
   /// is all that the program prints, which then ends with exit code 0 and without having started a rank.
   void plan(const std::string& text);
@@ -86,9 +89,10 @@ class LessonCore {
   /// does.
   void in_parent(const std::function<void()>& work);
 
-  /// Compares what the prediction says with what the ranks counted since the start, rank by rank, and prints the table.
-  /// The lesson will fail when they differ by one byte, message or element.
-  void cost(const std::function<Prediction(const RankInfo&)>& predict);
+  /// Compares what the prediction says with what the ranks counted since the start, rank by rank, and prints the table;
+  /// with `in_one_line`, its sum alone where all is as predicted. The lesson will fail when they differ by one byte,
+  /// message or element.
+  void cost(const std::function<Prediction(const RankInfo&)>& predict, bool in_one_line = false);
 
   /// True while every check and every cost so far has held. Only the parent knows: to be asked there
   /// (in_parent, a notebook). A process that is a rank must go on as if they had, so there it throws std::logic_error.

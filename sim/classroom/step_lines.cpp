@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <numeric>
 
+#include "sim/classroom/sets_of_equal.hpp"
 #include "src/layout/parameter.hpp"
 #include "src/text/text.hpp"
 
@@ -91,13 +94,18 @@ std::vector<std::string> step_lines(const Grid& grid, const StepReports& reports
         }
       }
     }
-  // Neighbours that say the same say it once. The label stands in the first line only.
+  // Ranks that say the same say it once. The label stands in the first line only.
+  std::vector<std::pair<std::vector<std::string>, std::vector<int>>> sets;
+  if (values)
+    for (std::size_t rank = 0; rank < said_by.size(); ++rank) sets.push_back({said_by[rank], {static_cast<int>(rank)}});
+  else
+    sets = sets_of_equal(said_by.size(), [&](std::size_t rank) { return said_by[rank]; });
+  for (const auto& [said, ranks] : sets)
+    if (!said.empty()) label = std::max(label, text_width(ranks_label(grid, ranks)));
   std::vector<std::string> lines;
-  for (std::size_t rank = 0, next = 0; rank < reports.size(); rank = next) {
-    while (++next < reports.size() && !values && said_by[next] == said_by[rank]) {
-    }
-    std::string who = ranks_label(grid, static_cast<int>(rank), static_cast<int>(next) - 1);
-    for (const std::string& line : said_by[rank]) {
+  for (const auto& [said, ranks] : sets) {
+    std::string who = ranks_label(grid, ranks);
+    for (const std::string& line : said) {
       lines.push_back(fmt::format("  {}   {}", pad_right(who, label), line));
       lines.back().erase(lines.back().find_last_not_of(' ') + 1);
       who.clear();
@@ -106,25 +114,36 @@ std::vector<std::string> step_lines(const Grid& grid, const StepReports& reports
   return lines;
 }
 
-std::vector<std::string> moved_lines(const StepReports& reports) {
-  std::vector<std::pair<Moved, std::vector<int>>> groups;  // in order of the first rank
-  for_each<Moved>(reports, [&](int rank, const Moved& moved) {
-    const auto same = [&](const auto& group) {
-      const Moved& other = group.first;
-      return other.sent == moved.sent && other.messages == moved.messages && other.received == moved.received;
-    };
-    auto group = std::find_if(groups.begin(), groups.end(), same);
-    if (group == groups.end()) group = groups.insert(groups.end(), {moved, {}});
-    group->second.push_back(rank);
+std::vector<std::string> moved_lines(const StepReports& reports, bool every_set) {
+  using Amounts = std::array<std::int64_t, 3>;  // bytes sent, messages, bytes received
+  std::vector<Amounts> moved(reports.size());
+  for_each<Moved>(reports, [&](int rank, const Moved& of) {
+    moved[static_cast<std::size_t>(rank)] = {of.sent, of.messages, of.received};
   });
+  auto sets = sets_of_equal(moved.size(), [&](std::size_t rank) { return moved[rank]; });
   std::vector<std::string> lines;
-  for (const auto& [moved, ranks] : groups) {
-    if (moved.messages == 0 && moved.received == 0 && groups.size() == 1) continue;
+  if (sets.empty() || (sets.size() == 1 && sets[0].first == Amounts{})) return lines;
+  const auto line = [&](const std::vector<int>& ranks, const Amounts& least, const Amounts& most) {
+    const auto number = [](long long value) { return std::to_string(value); };
     lines.push_back(fmt::format("  {} sent {} in {} {} and received {}",
-                                ranks_text(ranks, static_cast<int>(reports.size())), bytes_text(moved.sent),
-                                moved.messages, moved.messages == 1 ? "message" : "messages",
-                                bytes_text(moved.received)));
+                                ranks_text(ranks, static_cast<int>(reports.size())),
+                                span_text(least[0], most[0], bytes_text), span_text(least[1], most[1], number),
+                                most[1] == 1 ? "message" : "messages", span_text(least[2], most[2], bytes_text)));
+  };
+  constexpr std::size_t kMostSets = 2;
+  if (every_set || sets.size() <= kMostSets) {
+    for (const auto& [amounts, ranks] : sets) line(ranks, amounts, amounts);
+    return lines;
   }
+  Amounts least = moved[0], most = moved[0];
+  for (const Amounts& each : moved)
+    for (std::size_t i = 0; i < each.size(); ++i) {
+      least[i] = std::min(least[i], each[i]);
+      most[i] = std::max(most[i], each[i]);
+    }
+  std::vector<int> all(reports.size());
+  std::iota(all.begin(), all.end(), 0);
+  line(all, least, most);
   return lines;
 }
 

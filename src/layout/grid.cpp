@@ -1,6 +1,7 @@
 #include "src/layout/grid.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -145,15 +146,23 @@ std::string Grid::text() const {
   return text;
 }
 
-std::string ranks_label(const Grid& grid, int first, int last) {
-  const Place from = grid.place(first), to = grid.place(last);  // tp is the fastest digit, then dp, then pp
+std::string ranks_label(const Grid& grid, const std::vector<int>& ranks) {
   std::string shared;
-  if (grid.dp() > 1 && from.dp == to.dp && from.pp == to.pp) shared += fmt::format(" dp {}", from.dp);
-  if (grid.tp() > 1 && first == last) shared += fmt::format(" tp {}", from.tp);
-  if (grid.pp() > 1 && from.pp == to.pp) shared += fmt::format(" pp {}", from.pp);
-  const std::string who = first == last                     ? fmt::format("rank {}", first)
-                          : last - first + 1 == grid.size() ? "every rank"
-                                                            : fmt::format("ranks {}–{}", first, last);
+  const auto share = [&](const char* name, int size, int Place::*coordinate) {
+    const int mine = grid.place(ranks.front()).*coordinate;
+    if (size > 1 &&
+        std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return grid.place(rank).*coordinate == mine; }))
+      shared += fmt::format(" {} {}", name, mine);
+  };
+  share("dp", grid.dp(), &Place::dp);
+  share("tp", grid.tp(), &Place::tp);
+  share("pp", grid.pp(), &Place::pp);
+  const int many = static_cast<int>(ranks.size()), last = ranks.back();
+  const std::string who = many == 1                          ? fmt::format("rank {}", last)
+                          : many == grid.size()              ? "every rank"
+                          : last - ranks.front() + 1 == many ? fmt::format("ranks {}–{}", ranks.front(), last)
+                          : many <= 4                        ? fmt::format("ranks {}", fmt::join(ranks, ", "))
+                                      : fmt::format("ranks {}, {}, …, {}", ranks[0], ranks[1], last);
   return shared.empty() ? who : who + " " + shared;
 }
 

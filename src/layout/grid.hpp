@@ -68,9 +68,9 @@ class Grid {
   int pp_ = 1;
 };
 
-/// "ranks 2–3  dp 1" or "rank 3  dp 1 tp 1": neighbouring ranks and the coordinates that they share, of those of which
-/// the grid has more than one.
-std::string ranks_label(const Grid& grid, int first, int last);
-inline std::string rank_label(const Grid& grid, int rank) { return ranks_label(grid, rank, rank); }
+/// "ranks 2–3  dp 1", "ranks 0, 2  tp 0" or "rank 3  dp 1 tp 1": ranks in ascending order and the coordinates that all
+/// of them share, of those of which the grid has more than one.
+std::string ranks_label(const Grid& grid, const std::vector<int>& ranks);
+inline std::string rank_label(const Grid& grid, int rank) { return ranks_label(grid, {rank}); }
 
 }  // namespace muonwalk

@@ -115,7 +115,10 @@ std::string ranks_text(const std::vector<int>& ranks, int of) {
   const bool run = ranks.back() - ranks.front() + 1 == static_cast<int>(ranks.size());
   if (run) return fmt::format("ranks {}–{}", ranks.front(), ranks.back());
   const std::string all = fmt::format("ranks {}", fmt::join(ranks, ", "));
-  return text_width(all) <= 13 ? all : fmt::format("{} ranks: {}…", ranks.size(), ranks.front());
+  if (text_width(all) <= 13) return all;
+  const std::size_t more = ranks.size() - 1;
+  const std::string many = fmt::format("{} and {} more", ranks.front(), more);
+  return text_width(many) <= 13 ? many : fmt::format("{} + {} more", ranks.front(), more);
 }
 
 std::string bar_text(long long begin, long long end, long long of) {

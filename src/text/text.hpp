@@ -55,7 +55,16 @@ std::string lines_text(const std::vector<std::string>& lines);
 /// Adds lines at the end.
 void append(std::vector<std::string>& lines, const std::vector<std::string>& more);
 
-/// "every rank", "rank 2", "ranks 0–3", "ranks 0, 2, 5", "5 ranks: 0…"; at most 13 columns.
+/// "5", or "4–6" for two numbers that differ, as `text` writes them; a unit at the end is written once.
+template <class Text>
+std::string span_text(long long least, long long most, const Text& text) {
+  if (least == most) return text(most);
+  std::string first = text(least);
+  if (const std::size_t unit = first.find(' '); unit != std::string::npos) first.resize(unit);
+  return first + "–" + text(most);
+}
+
+/// "every rank", "rank 2", "ranks 0–3", "ranks 0, 2, 5", "0 and 4 more"; at most 13 columns.
 std::string ranks_text(const std::vector<int>& ranks, int of);
 
 /// Eight cells, those filled that the part [begin, end) of `of` touches.

@@ -50,7 +50,7 @@ TEST_CASE("step_lines: what ranks say and show, in rank order, aligned, the labe
         "  rank 1  dp 1   longer_name   10 × 6   240 B");
 }
 
-TEST_CASE("step_lines: neighbours that say the same say it once, with what they share; with values each says it") {
+TEST_CASE("step_lines: ranks that say the same say it once, with what they share; with values each says it") {
   const auto say = [](const char* what) { return told(Said{what}); };
   const StepReports reports = by_rank(say("a"), say("a"), say("a"), say("b"));
   const Grid grid = Grid().dp(2).tp(2);
@@ -61,6 +61,9 @@ TEST_CASE("step_lines: neighbours that say the same say it once, with what they 
   CHECK(joined(step_lines(grid, by_rank(say("a"), say("a"), say("b"), say("b")), false)) ==
         "  ranks 0–1  dp 0     a\n"
         "  ranks 2–3  dp 1     b");
+  CHECK(joined(step_lines(grid, by_rank(say("a"), say("b"), say("a"), say("b")), false)) ==
+        "  ranks 0, 2  tp 0    a\n"
+        "  ranks 1, 3  tp 1    b");
 }
 
 TEST_CASE("step_lines: with values, every number is apart from its neighbour and no line leaves the screen") {
@@ -129,11 +132,14 @@ TEST_CASE("step_lines: of any matrix or flat run, what is shown and what is said
       }
 }
 
-TEST_CASE("moved_lines: a line for each set of ranks that moved the same") {
+TEST_CASE("moved_lines: a line for each set of ranks that moved the same, and one line for many sets") {
   const auto moved = [](int sent, int messages, int received) { return told(Moved{sent, received, messages}); };
-  CHECK(moved_lines(by_rank(moved(0, 0, 0), moved(0, 0, 0))).empty());
-  CHECK(joined(moved_lines(by_rank(moved(48, 1, 48), moved(48, 1, 48)))) ==
+  CHECK(moved_lines(by_rank(moved(0, 0, 0), moved(0, 0, 0)), false).empty());
+  CHECK(joined(moved_lines(by_rank(moved(48, 1, 48), moved(48, 1, 48)), false)) ==
         "  every rank sent 48 B in 1 message and received 48 B");
-  CHECK(joined(moved_lines(by_rank(moved(48, 3, 0), moved(0, 0, 16), moved(0, 0, 16)))) ==
+  CHECK(joined(moved_lines(by_rank(moved(48, 3, 0), moved(0, 0, 16), moved(0, 0, 16)), false)) ==
         "  rank 0 sent 48 B in 3 messages and received 0 B\n  ranks 1–2 sent 0 B in 0 messages and received 16 B");
+  const StepReports three = by_rank(moved(4, 1, 48), moved(0, 0, 0), moved(20, 3, 16));
+  CHECK(joined(moved_lines(three, false)) == "  every rank sent 0–20 B in 0–3 messages and received 0–48 B");
+  CHECK(moved_lines(three, true).size() == 3);
 }

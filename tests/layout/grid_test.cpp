@@ -161,14 +161,17 @@ TEST_CASE("grid: a rank's label has the coordinates in which there are others") 
   CHECK(rank_label(Grid().tp(3), 2) == "rank 2  tp 2");
   CHECK(rank_label(Grid().pp(2), 1) == "rank 1  pp 1");
   CHECK(rank_label(Grid().dp(3).tp(2).pp(2), 9) == "rank 9  dp 1 tp 1 pp 1");
-  // Neighbours, with what all of them share.
-  for (const auto& [first, last, label] : std::vector<std::tuple<int, int, std::string>>{{0, 7, "every rank"},
-                                                                                         {0, 3, "ranks 0–3  pp 0"},
-                                                                                         {2, 3, "ranks 2–3  dp 1 pp 0"},
-                                                                                         {1, 2, "ranks 1–2  pp 0"},
-                                                                                         {3, 4, "ranks 3–4"},
-                                                                                         {1, 4, "ranks 1–4"}})
-    CHECK(ranks_label(Grid().dp(2).tp(2).pp(2), first, last) == label);
+  // Several, with what all of them share.
+  for (const auto& [ranks, label] :
+       std::vector<std::pair<std::vector<int>, std::string>>{{{0, 1, 2, 3, 4, 5, 6, 7}, "every rank"},
+                                                             {{0, 1, 2, 3}, "ranks 0–3  pp 0"},
+                                                             {{2, 3}, "ranks 2–3  dp 1 pp 0"},
+                                                             {{1, 2}, "ranks 1–2  pp 0"},
+                                                             {{3, 4}, "ranks 3–4"},
+                                                             {{1, 3, 5, 7}, "ranks 1, 3, 5, 7  tp 1"},
+                                                             {{1, 7}, "ranks 1, 7  tp 1"},
+                                                             {{0, 1, 3, 6, 7}, "ranks 0, 1, …, 7"}})
+    CHECK(ranks_label(Grid().dp(2).tp(2).pp(2), ranks) == label);
   CHECK(Grid().dp(3).pp(2).text() == "dp 3 × tp 1 × pp 2");
 }
 

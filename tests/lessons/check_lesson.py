@@ -357,12 +357,12 @@ def read_json(path):
 
 
 def ranks_in(text, all_ranks):
-    """ "every rank", "rank 2", "ranks 0–3", "ranks 0, 2, 3"; of "4 ranks: 0…" nobody but the first is known."""
+    """ "every rank", "rank 2", "ranks 0–3", "ranks 0, 2, 3"; of "0 and 3 more" nobody but the first is known."""
     numbers = [int(number) for number in re.findall(r"\d+", text)]
     if text == "every rank":
         return range(all_ranks)
-    if "…" in text:
-        return numbers[1:]
+    if "more" in text:
+        return numbers[:1]
     return range(numbers[0], numbers[1] + 1) if "–" in text else numbers
 
 
@@ -371,7 +371,7 @@ def number_of(text):
 
 
 SPAN = r"([\d,]+(?:–[\d,]+)?)"  # of ranks that are drawn together: from the least to the most
-COST_ROW = re.compile(rf"(?:cost  |      ) +(\w+) over ([\w ]+), (\w+)(?: × {SPAN})? +(every rank|ranks? [\d–, ]+?|\d+ ranks: \d+…) +"
+COST_ROW = re.compile(rf"(?:cost  |      ) +(\w+) over ([\w ]+), (\w+)(?: × {SPAN})? +(every rank|ranks? [\d–, ]+?|\d+ (?:and|\+) \d+ more) +"
                       rf"(?:[\d,]+ B +)?{SPAN} B +{SPAN} +✔")
 COST_NAME = re.compile(rf" +\w+ over [\w ]+, \w+(?: × {SPAN})?")
 
@@ -401,7 +401,7 @@ def expect_cost_table(printed, ledgers):
         counted = [ledgers[rank].get((group, collective, element_type)) for rank in ranks_in(who, len(ledgers))]
         for what, (least, most) in said.items():
             found = sorted(one[what] if one else 0 for one in counted)
-            right = found[0] >= least and found[-1] <= most if "…" in who else (found[0], found[-1]) == (least, most)
+            right = found[0] >= least and found[-1] <= most if "more" in who else (found[0], found[-1]) == (least, most)
             expect(right, f"the transports counted {found[0]} to {found[-1]} {what}, but the table says\n    {line}")
     expect(rows or begin == len(lines) or not any(line["messages"] for ledger in ledgers for line in ledger.values()),
            "no row of the table of costs could be read")

@@ -19,7 +19,7 @@ from notebook_file import code_cells, stream  # noqa: E402
 LESSON = """\
 // # Lesson 42 · A toy
 //
-// What comes after \\ref lesson_41_before, and uses \\ref tp_gather.
+// What comes after lesson 41, and uses [tp_gather].
 
 #include <cmath>
 
@@ -111,12 +111,12 @@ class MakeNotebook(unittest.TestCase):
 
     def test_prose_becomes_text_with_links_to_other_notebooks(self):
         cells = self.cells()
-        self.assertIn("after [lesson 41 · Before](lesson_41_before.ipynb), and uses `tp_gather`.", cells["title"])
+        self.assertIn('after [lesson 41](lesson_41_before.ipynb "lesson 41 · Before"), and uses `tp_gather`.', cells["title"])
         self.assertEqual(cells["the-idea"], "## The idea\n\n    a picture")
 
     def test_a_reference_to_a_lesson_that_is_not_there_is_refused(self):
-        with self.assertRaisesRegex(LessonError, r"lesson_42_toy.cpp:1: \\ref lesson_77_never names no lesson"):
-            self.made(LESSON.replace("lesson_41_before", "lesson_77_never"))
+        with self.assertRaisesRegex(LessonError, "lesson_42_toy.cpp:1: there is no lesson 77"):
+            self.made(LESSON.replace("after lesson 41", "after lesson 77"))
 
     def test_includes_are_one_cell_after_the_setup(self):
         cells = self.cells()

@@ -22,7 +22,7 @@ SOURCE = '''// # Lesson 77 · Stand-in
 //
 // What it is about. With --tp 2 it is about `--tp 2`.
 //
-// You need to know nothing, or \\ref lesson_76_before: all of it.
+// You need to know nothing, or lesson 76: all of it.
 
 #include "sim/classroom/lesson.hpp"
 
@@ -34,7 +34,7 @@ SOURCE = '''// # Lesson 77 · Stand-in
 //
 //     c
 //
-// And \\ref full_step.
+// And [full_step], of lesson 77.
 void start(Rank& rank) {
   rank.say("{");  // a brace in a string
 }
@@ -102,6 +102,13 @@ class Filter(Lessons):
     def test_drawings_stay_as_they_are(self):
         page = "\n".join(self.page())
         self.assertIn("A drawing:\n@verbatim\na ── b\n\nc\n@endverbatim\nAnd", page)
+
+    def test_other_lessons_and_names_of_the_library_are_links_outside_of_code(self):
+        page = "\n".join(self.page(SOURCE.replace("all of it", "all of it, [step], not `lesson 76` or `[step]`")))
+        self.assertIn('or \\ref lesson_76_before "lesson 76": all of it, \\ref muonwalk::step "step", not `lesson 76` or `[step]`.', page)
+        self.assertIn('And \\ref muonwalk::full_step "full_step", of lesson 77.', page)  # not to itself
+        with self.assertRaisesRegex(LessonError, "refers to lesson 75, and there is none"):
+            self.page(SOURCE.replace("lesson 76", "lesson 75"))
 
     def test_the_answer_is_not_given_away(self):
         page = "\n".join(self.page())

@@ -81,7 +81,7 @@ class Guesses(unittest.TestCase):
                          ("How many bytes will rank 0 send in 2 calls of all_gather over dp?", "1096"))
         self.assertEqual(asked("send over pp, float32   rank 1   4 B   4 B   1   ✔", "send over dp, float32   ranks 0, 3   8 B   8 B   1   ✔"),
                          ("How many bytes will rank 0 send in one call of send over dp?", "8"))
-        self.assertEqual(asked("recv over dp, float32   every rank   0 B   0 B   0   ✔", "reduce_scatter over tp, float32 × 100 4 ranks: 0…  8 B  8 B 1 ✔"),
+        self.assertEqual(asked("recv over dp, float32   every rank   0 B   0 B   0   ✔", "reduce_scatter over tp, float32 × 100 0 and 3 more  8 B  8 B 1 ✔"),
                          ("How many bytes will rank 0 send in 100 calls of reduce_scatter over tp?", "8"))
         self.assertEqual(asked("nothing   every rank   0 B   0 B   0   ✔")[1], "0")
         self.assertIsNone(asked("all_gather over dp, float32   ranks 1–3   8 B   8 B   1   ✔"))

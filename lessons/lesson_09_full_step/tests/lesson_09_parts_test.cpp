@@ -52,7 +52,7 @@ std::vector<Parameter> many_parameters(int count) {
 TEST_CASE("a step as a rank takes it: each phase with what goes in, what comes out, and what is sent") {
   const Grid grid = Grid().dp(4).tp(2);
   const Layout layout = FullStepRequest().layout(proof_of_concept_parameters(), grid, 0);
-  const std::string text = step_table(plan_of(layout, grid.place(0)), layout);
+  const std::string text = step_table(plan_of(layout, grid.place(0)), layout, 5);
   CAPTURE(text);
   // Rank 0 owns 385,912 / 4 elements: all of w0, w1 and w2, and the beginning of w3.
   for (const char* row :
@@ -81,7 +81,7 @@ TEST_CASE("a step as a rank takes it: on any rank and layout the bytes add up to
         const Layout layout = request.layout(proof_of_concept_parameters(), grid, 0);
         for (int rank = 0; rank < grid.size(); ++rank) {
           const Plan plan = plan_of(layout, grid.place(rank));
-          const std::string text = step_table(plan, layout);
+          const std::string text = step_table(plan, layout, 5);
           CAPTURE(text);
           const auto [rows, all] = sent(lines_of(text));
           CHECK(all == ledger_of(plan).total().bytes_sent);
@@ -95,18 +95,22 @@ TEST_CASE("a step as a rank takes it: on any rank and layout the bytes add up to
       }
 }
 
-TEST_CASE("a step as a rank takes it: of many matrices with long names the first are shown and the others counted") {
+TEST_CASE("a step as a rank takes it: of many matrices with long names the largest are shown, the others counted") {
   std::vector<Parameter> parameters = many_parameters(9);
   parameters[1].name = std::string(300, 'x') + "\n";
+  parameters[7].shape = {8, 16};
   const Grid grid = Grid().dp(1).tp(2);
   const Layout layout = FullStepRequest().layout(parameters, grid, 0);
-  const std::string text = step_table(plan_of(layout, grid.place(0)), layout);
+  const std::string text = step_table(plan_of(layout, grid.place(0)), layout, 5);
   CAPTURE(text);
-  CHECK(text.find("layer.4") != std::string::npos);
-  CHECK(text.find("layer.5") == std::string::npos);
-  CHECK(text.find("not shown, but in the sum: 4 more matrices of this bucket") != std::string::npos);
+  for (const char* shown : {"layer.0", "layer.2", "layer.3", "layer.7"}) CHECK(text.find(shown) != std::string::npos);
+  for (const char* hidden : {"layer.4", "layer.5", "layer.6", "layer.8"}) CHECK(text.find(hidden) == std::string::npos);
+  CHECK(text.find("not shown, but in the sum: 4 smaller matrices of this bucket") != std::string::npos);
   for (const std::string& line : lines_of(text)) CHECK(text_width(line) <= 100);
-  CHECK_THROWS_AS(step_table(plan_of(layout, grid.place(0)), FullStepRequest().layout(many_parameters(2), grid, 0)),
+  const std::string one = step_table(plan_of(layout, grid.place(0)), layout, 1);
+  CHECK(one.find("layer.7") != std::string::npos);
+  CHECK(one.find("8 smaller matrices") != std::string::npos);
+  CHECK_THROWS_AS(step_table(plan_of(layout, grid.place(0)), FullStepRequest().layout(many_parameters(2), grid, 0), 5),
                   std::out_of_range);
 }
 

@@ -90,12 +90,14 @@ TEST_CASE("assignments: no choice of owners is below the bound, and largest firs
     random.options.ownership = Ownership::matrices;
     random.options.owners = balanced_owners(random.parameters, dp);
     const Layout layout = random.plan();
-    CHECK(least_slowdown(layout) <= best * (1 + 1e-12));
-    CHECK(least_slowdown(layout) >= 1);
+    // The last line is the least that whole matrices allow.
+    const double least =
+        std::stod(cells_of(lines_of(sharding_table({{"whole", layout}}, Precision::fp32)).back()).back());
+    CHECK(least <= best + 0.005);
+    CHECK(least >= 1);
     CHECK(sharding_of(layout).slowdown() == near(slowdown(random.options.owners), 1e-5));
     CHECK(slowdown(random.options.owners) <= best * 4 / 3 * (1 + 1e-12));
   }
-  CHECK(least_slowdown(plan_layout({}, Grid().dp(4))) == 1);
 }
 
 TEST_CASE("owners_table: a line per matrix, with its owners in each layout") {
@@ -162,24 +164,6 @@ TEST_CASE("tables: of any parameters, they have a line per matrix or layout; pub
       for (const std::string& line : lines_of(sharding_table(layouts, Precision::fp32)))
         CHECK(text_width(line) <= kColumns);
     }
-}
-
-TEST_CASE("slowest_table: the last column of each model's own table, and the bound") {
-  const Grid grid = Grid().dp(64).tp(2);
-  const std::vector<std::string> models = {"gpt2", "moonlight-16b"};
-  const std::vector<std::string> lines = lines_of(slowest_table(models, grid, kWays));
-  REQUIRE(lines.size() == 3);
-  CHECK(cells_of(lines[0]) == std::vector<std::string>{"slowest on dp 64 × tp 2", "per bucket", "contiguous", "in turn",
-                                                       "by work", "whole, at best"});
-  for (std::size_t m = 0; m < models.size(); ++m) {
-    const auto layouts = layouts_of(with_whole_experts(models[m]), grid, kWays, megatron_bucket(64));
-    const std::vector<std::string> table = lines_of(sharding_table(layouts, Precision::fp32));
-    const std::vector<std::string> cells = cells_of(lines[m + 1]);
-    CHECK(cells[0] == models[m]);
-    for (std::size_t way = 0; way < kWays.size(); ++way) CHECK(cells[way + 1] == cells_of(table[way + 2]).back());
-    CHECK(cells.back() == cells_of(table.back()).back());
-  }
-  CHECK_THROWS_AS(slowest_table({"gpt9"}, grid, kWays), UsageError);
 }
 
 TEST_CASE("Megatron-LM's bucket: 40 million elements, or a million for each of more than 40 ranks") {
