@@ -23,12 +23,12 @@ class Ranks(PlayerPage):
                   pieces.map((piece) => [Number(piece.dataset.from), Number(piece.closest(".player-lane").dataset.rank)]).sort()];""")
 
     def own_traffic(self, rank):
-        pairs = sorted([move["from"], move["to"]] for move in record("08")["steps"][3]["moves"])
+        pairs = sorted([move["from"], move["to"]] for move in record("08")["steps"][4]["moves"])
         return [pair for pair in pairs if rank is None or rank in pair]
 
     def test_hover_focus_and_touch_of_a_rank_show_its_traffic_alone(self):
         player = self.open(record("08"))[0]
-        self.go(player, 4, "moves")
+        self.go(player, 5, "moves")
         self.assertEqual(self.traffic(), [self.own_traffic(None)] * 2)
         event = """document.querySelectorAll(".player-badge")[arguments[0]].dispatchEvent(
                      new PointerEvent(arguments[1], {pointerType: "mouse"}))"""

@@ -105,7 +105,7 @@ LABELS_THAT_DIFFER = r"""() => {
 
 class Arrivals(PlayerPage):
     def test_pieces_arrive_where_their_sender_held_them(self):
-        for number, step_number in (("05", 2), ("05", 3), ("04", 2), ("04", 4), ("08", 4), ("09", 5), ("09", 11)):
+        for number, step_number in (("05", 2), ("05", 3), ("04", 2), ("04", 4), ("08", 5), ("09", 5), ("09", 11)):
             recording = record(number)
             player = self.open(recording)[0]
             self.go(player, step_number, "moves")
@@ -231,7 +231,7 @@ class Spans(PlayerPage):
 
 class Motion(PlayerPage):
     def test_an_arrow_leads_from_what_was_sent_to_where_it_arrived(self):
-        for number, step in (("04", 2), ("05", 3), ("08", 4), ("09", 3), ("09", 5), ("09", 6)):
+        for number, step in (("04", 2), ("05", 3), ("08", 5), ("09", 3), ("09", 5), ("09", 6)):
             player = self.open(record(number))[0]
             self.go(player, step, "moves")
             wrong = self.script("""
