@@ -43,6 +43,8 @@ class Stage:
         self.programs, self.scratch, self.limit = Path(programs), Path(scratch), limit
         self.lessons = sorted(path for path in self.programs.glob("lesson_*") if "test" not in path.name)
         self._clean, self._trace = {}, None
+        self.root = Path(__file__).resolve().parents[2]
+        self.judge = self.root / "sim/classroom/try_exercise.py"
         if not self.lessons:
             raise NotHere(f"there is no lesson in {programs}")
 
@@ -63,6 +65,8 @@ class Stage:
         options = ["--timeout", "2"]
         if "09" in program.name:
             options += ["--small", "--steps", "2"]
+        if "20" in program.name:
+            options.append("--small")
         choices = [("--record", Output("run.json")), ("--trace", Output("trace.json", "json"))]
         outputs = []
         for option, output in random_numbers.sample(choices, random_numbers.choice([0, 1, 1, 2])):
@@ -150,20 +154,23 @@ def signal_to_a_rank(stage, random_numbers):
 
 
 def pause_of_everything(stage, random_numbers):
-    """Ctrl-Z and fg, of the parent, of a rank, or of all: nothing has happened."""
-    job, whom = stage.lesson(random_numbers), random_numbers.choice(["parent", "rank", "all"])
+    """Ctrl-Z and fg, of the parent, of one rank, some, or all, for 0.2 to 20 s, which is less than --timeout: nothing has happened."""
+    job, whom = stage.lesson(random_numbers), random_numbers.choice(["parent", "one rank", "some ranks", "all"])
+    job.options[job.options.index("--timeout") + 1] = "30"
+    seconds = 0.2 * 100 ** random_numbers.random()
 
     def during(process):
         some_moment(stage, job, random_numbers)
         if process.poll() is not None:
             return
         children = children_of(process.pid)
-        pids = [process.pid] if whom == "parent" else children if whom == "all" else children[:1]
-        pids += [process.pid] if whom == "all" else []
+        some = random_numbers.sample(children, random_numbers.randint(1, len(children))) if children else []
+        pids = {"parent": [process.pid], "one rank": some[:1], "some ranks": some, "all": [*children, process.pid]}[whom]
         for number in (signal.SIGSTOP, signal.SIGCONT):
             for pid in pids:
                 send(pid, number)
-            time.sleep(random_numbers.uniform(0, 0.5))
+            if number == signal.SIGSTOP:
+                time.sleep(seconds)
 
     kind, broken = stage.attempt(job, during)
     if kind != "ended well" and not broken:
@@ -288,17 +295,134 @@ SYSTEM_CALLS = ["openat", "write", "read", "close", "mmap", "munmap", "clone", "
                 "mprotect", "futex", "getpid", "kill", "exit_group", "clock_nanosleep", "mkdir", "newfstatat", "brk"]
 
 
-def signal_at_a_system_call(stage, random_numbers):
-    """strace delivers a signal at the n-th time that any process of the run enters a system call."""
+def require_strace():
     if shutil.which("strace") is None:
         raise NotHere("there is no strace")
     if subprocess.run(["strace", "-f", "-e", "trace=none", "true"], capture_output=True).returncode != 0:
         raise NotHere("strace may not trace here")
+
+
+def signal_at_a_system_call(stage, random_numbers):
+    """strace delivers a signal at the n-th time that any process of the run enters a system call."""
+    require_strace()
     job, number = any_job(stage, random_numbers), random_numbers.choice(ENDING)
     call, when = random_numbers.choice(SYSTEM_CALLS), int(2 ** random_numbers.uniform(0, 8))
     around = ["strace", "-f", "-qqq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
               f"inject={call}:signal={number.name}:when={when}"]
     return stage.attempt(job, around=around, signals=[number])
+
+
+# What a machine that runs out of something answers, or a disk that fails.
+FAILING = {"write": ["ENOSPC", "EIO"], "fsync": ["EIO"], "linkat": ["EPERM", "ENOSPC"], "rename": ["ENOSPC", "EACCES"],
+           "socket": ["EMFILE", "ENOBUFS"], "connect": ["EADDRNOTAVAIL"], "accept4": ["EMFILE"], "epoll_ctl": ["ENOMEM"],
+           "pipe2": ["EMFILE"], "clone": ["EAGAIN"], "clone3": ["EAGAIN"], "unshare": ["EPERM"], "mkdir": ["ENOSPC"]}
+
+
+def failing_system_calls(stage, random_numbers):
+    """The n-th time that any process of the run makes a system call, it fails, as on a machine that runs out of something."""
+    require_strace()
+    job, call = any_job(stage, random_numbers), random_numbers.choice(list(FAILING))
+    around = ["strace", "-f", "-qqq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+              f"inject={call}:error={random_numbers.choice(FAILING[call])}:when={int(2 ** random_numbers.uniform(0, 6))}"]
+    return stage.attempt(job, around=around, screen_is_lost=call == "write")
+
+
+def launched_by_hand(stage, random_numbers):
+    """Ranks that were started one by one; one of them gets a signal. Each process says why it stops, and none waits for ever."""
+    program, ranks = random_numbers.choice(stage.lessons[:6]), random_numbers.choice([2, 3, 4])
+    if "09" in program.name:
+        program = stage.lessons[0]
+    number = random_numbers.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
+    job = Job(program, ["--dp", str(ranks), "--tp", "1", "--pp", "1", "--timeout", "5", "--world-size", str(ranks), "--rendezvous",
+                        f"127.0.0.1:{random_numbers.randrange(20000, 30000)}", "--secret-file", "S"], {"S": random_numbers.randbytes(48)})
+    script = (f'chmod 600 S; for rank in $(seq {ranks - 1}); do "$@" --rank $rank & done; "$@" --rank 0; code=$?; wait; '
+              'if [ $code -gt 128 ]; then kill -$((code - 128)) $$; fi; exit $code')
+
+    def during(process):
+        time.sleep(random_numbers.uniform(0, 1.5))
+        started = children_of(process.pid)
+        if started:
+            send(random_numbers.choice(started), number)
+
+    outcome = run(job, stage.scratch / "attack", during, ["sh", "-c", script, "sh"], stage.limit)
+    outcome.err = "\n".join(line for line in outcome.err.splitlines() if "started by hand: rank " not in line)  # how, and no error
+    return judge(job, outcome, None, signals=[number], most_sentences=2 * ranks)
+
+
+def interrupted_training(stage, random_numbers):
+    """Lesson 20 saves after every step and is ended, or one of its ranks is; then another run goes on from what was saved."""
+    program = stage.programs / "lesson_20_pretrain"
+    if not program.exists():
+        raise NotHere("lesson 20 has not been built")
+    options = ["--small", "--dp", "2", "--steps", "6", "--optimizer", "muon", "--timeout", "5"]
+    job, number = Job(program, [*options, "--save", "ck", "--save-every", "1"]), random_numbers.choice(ENDING)
+    to_a_rank = random_numbers.random() < 0.3
+
+    def is_saved(name):
+        return name == "ck" or name.startswith("ck/") and (number == signal.SIGKILL or ".partial" not in name)
+
+    def during(process):
+        time.sleep(random_numbers.uniform(0, 2.5))
+        children = children_of(process.pid)
+        if process.poll() is None:
+            send(random_numbers.choice(children) if to_a_rank and children else process.pid, number)
+
+    outcome = run(job, stage.scratch / "attack", during, limit=stage.limit)
+    kind, broken = judge(job, outcome, None, signals=[number], may_leave=is_saved)
+    if kind == "ended well" and any("standard error" in each for each in broken):
+        broken = [each for each in broken if "standard error" not in each]  # its times
+    if outcome.code == 0:
+        return kind, broken
+    saved = {name: content for name, content in outcome.files.items() if name.startswith("ck/") and content is not None}
+    again = Job(program, [*options, "--resume", "ck"], saved)
+    resumed = run(again, stage.scratch / "attack", limit=stage.limit)
+    all_done = resumed.code == 2 and "nothing is left to do" in resumed.err
+    if resumed.code != (0 if any(name.endswith(".safetensors") for name in saved) else 2) and not all_done:
+        broken.append(f"what was saved can't be resumed: {resumed.code}, {resumed.err[-200:]}")
+    return kind, broken
+
+
+def mutated_run(stage, random_numbers):
+    """muonwalk-scale reads the description of a run that was changed."""
+    program = stage.programs / "muonwalk-scale"
+    runs = sorted((stage.root / "tools/scale/runs").glob("*.json"))
+    if not program.exists() or not runs:
+        raise NotHere("muonwalk-scale has not been built")
+    usual = random_numbers.choice(runs).read_bytes()
+    job = Job(program, ["predict", "--run", "R", *random_numbers.choice([[], ["--json"]])], {"R": mutated(usual, random_numbers)})
+    outcome = run(job, stage.scratch / "attack", limit=stage.limit)
+    kind, broken = judge(job, outcome, None)
+    if outcome.code == 0 and not outcome.out:
+        broken.append("it ended with 0, but said nothing")
+    return kind, broken
+
+
+# What a file that is to be judged may do besides being wrong, in a static's constructor or destructor.
+HOSTILE = ["for (;;) {}", "std::abort();", "std::_Exit(0);", "raise(SIGSEGV);", "kill(getppid(), SIGKILL);", "close(1); close(2);",
+           'std::puts("Solved."); std::fflush(stdout); std::_Exit(0);', "if (fork() == 0) for (;;) pause();",
+           "std::vector<char> all(std::size_t(1) << 46, 1);", "throw 1;", 'std::printf("\\xff\\xfe\\x1b[2J");']
+
+
+def hostile_answers(stage, random_numbers):
+    """./walk try judges a wrong answer that does something hostile before main or after it: it is never called solved."""
+    wrong = sorted(stage.root.glob("lessons/lesson_05_*/try_*/wrong_*.cpp"))
+    if not (stage.programs / "muonwalk-try").exists() or not wrong:
+        raise NotHere("the judge of exercise 05 has not been built")
+    before = random_numbers.random() < 0.5
+    text = ("#include <csignal>\n#include <cstdio>\n#include <cstdlib>\n#include <vector>\n#include <unistd.h>\n"
+            f"namespace {{ struct Hostile {{ {'' if before else '~'}Hostile() {{ {random_numbers.choice(HOSTILE)} }} }} hostile; }}\n")
+    job = Job(stage.programs / "muonwalk-try", ["05", "--file", "answer.cpp", "--json", "--build", str(stage.programs.parent)],
+              {"answer.cpp": text.encode() + random_numbers.choice(wrong).read_bytes()})
+    tool = ["sh", "-c", f'shift; exec python3 "{stage.judge}" --judge "$@"', "sh"]
+    outcome = run(job, stage.scratch / "attack", around=tool, limit=stage.limit)
+    kind, broken = judge(job, outcome, None)
+    if outcome.code in (1, 2):
+        kind = "refused"
+        broken = [each for each in broken if "a check found" not in each and "sentences" not in each]
+    lines = outcome.out.strip().splitlines() or [""]
+    if outcome.code == 0 or '"solved": false' not in lines[-1]:
+        broken.append(f"a wrong answer is not called wrong: exit code {outcome.code}, {lines[-1][:100]}")
+    return kind, broken
 
 
 WAYS = ["silent", "garbage", "opcodes", "megabyte", "half", "drop", "replay", "mixed"]
@@ -333,8 +457,13 @@ KINDS = {
     "signals to a rank": signal_to_a_rank,
     "pauses (Ctrl-Z)": pause_of_everything,
     "signals at system calls": signal_at_a_system_call,
+    "failing system calls": failing_system_calls,
+    "ranks started by hand": launched_by_hand,
+    "interrupted training": interrupted_training,
     "mutated weights": mutated_weights,
     "mutated traces": mutated_trace,
+    "mutated runs": mutated_run,
+    "hostile answers": hostile_answers,
     "full disks": full_disk,
     "hostile connections": hostile_connections,
 }

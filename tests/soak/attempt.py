@@ -97,6 +97,7 @@ def run(job, scratch, during=None, around=(), limit=LIMIT_SECONDS, mode="attack"
     for each in (folder, talk):
         each.mkdir(parents=True)
     for name, content in {**job.inputs, **job.old}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     command = [word.format(folder=folder) for word in around] + [str(job.program)] + job.options
     began = time.monotonic()
@@ -127,7 +128,7 @@ def run(job, scratch, during=None, around=(), limit=LIMIT_SECONDS, mode="attack"
 
 def shape(line):
     """A line of timings without its figures."""
-    return re.sub(r"[\s#]+", " ", re.sub(r"[0-9.]+", "#", line)).strip()
+    return re.sub(r"[\s#]+", " ", re.sub(r"[0-9.,]+", "#", line)).strip()
 
 
 def is_json(content):
@@ -146,9 +147,9 @@ def output_state(output, outcome, clean, job):
     return "whole" if whole else "old" if content == job.old.get(output.name) else "torn"
 
 
-def judge(job, outcome, clean, signals=(), screen_is_lost=False):
+def judge(job, outcome, clean, signals=(), screen_is_lost=False, most_sentences=1, may_leave=lambda name: False):
     """The class of an outcome, and the promises that it broke. `clean` is the outcome of an undisturbed run, or None where there
-     is nothing to compare with; `signals` are those that were sent."""
+     is nothing to compare with; `signals` are those that were sent; of several programs each may say a sentence."""
     broken = []
     code = outcome.code
     if not outcome.in_time:
@@ -170,7 +171,7 @@ def judge(job, outcome, clean, signals=(), screen_is_lost=False):
         broken.append("a check found a difference that nobody had planted")
     elif code in (2, 3):
         kind = "refused" if code == 2 else "one sentence"
-        if len(words) != 1 or not words[0].startswith(job.program.name + ": "):
+        if not 1 <= len(words) <= most_sentences or not all(line.startswith(job.program.name + ": ") for line in words):
             broken.append(f"exit code {code} came with {len(words)} sentences" + (": " + words[-1][:200] if words else ""))
         if last.endswith(": OK"):
             broken.append(f"its screen ends with OK, and it ended with exit code {code}")
@@ -194,6 +195,6 @@ def judge(job, outcome, clean, signals=(), screen_is_lost=False):
             broken.append(f"an input was changed: {name}")
     ours = {output.name for output in job.outputs} | set(job.inputs)
     for name in outcome.files:
-        if name not in ours:
+        if name not in ours and not may_leave(name):
             broken.append(f"a file was left behind: {re.sub('[0-9]+', 'N', name)}")
     return kind, broken

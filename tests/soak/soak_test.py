@@ -55,7 +55,7 @@ case $promise in
   says_a_wrong_ok) echo "$name: wrong"; exit 0 ;;
   dies) kill -SEGV $$ ;;
   never_ends) sleep 1000; exit 0 ;;
-  changes_an_input) for input in P T; do if [ -e $input ]; then echo >>$input; fi; done ;;
+  changes_an_input) for input in P T R S; do if [ -e $input ]; then echo >>$input; fi; done ;;
 esac
 echo "the screen"
 echo "$name: OK"
@@ -77,13 +77,15 @@ PROMISES = {"leaves_a_process": "a process was left: sleep", "leaves_a_file": "a
             "never_ends": NEVER_ENDS, "tears_outputs": "an output is", "changes_an_input": "an input was changed",
             "says_a_wrong_ok": "its screen"}
 # What can't happen in a kind of attack: no file is read, no outcome is foreseen, a screen goes to a full device, …
-NOT_SEEN = {("mutated traces", "says_a_wrong_ok")}
-NO_INPUT = {"signals to a rank", "pauses (Ctrl-Z)", "hostile connections"}
+NOT_SEEN = {("mutated traces", "says_a_wrong_ok"), ("ranks started by hand", "says_two_sentences")}
+NO_OUTPUT = {"ranks started by hand", "interrupted training", "mutated runs"}  # nor a screen that is known
+NO_INPUT = {"signals to a rank", "pauses (Ctrl-Z)", "hostile connections", "interrupted training"}
+OF_PROGRAMS = [kind for kind in KINDS if kind != "hostile answers"]  # of which one program of the project's own attempts a part
 ATTEMPTS = 20
 
 
 def stand_ins(folder, promise):
-    for name in ("lesson_00_hello_ranks", "lesson_09_full_step", "muonwalk-trace"):
+    for name in ("lesson_00_hello_ranks", "lesson_09_full_step", "lesson_20_pretrain", "muonwalk-trace", "muonwalk-scale"):
         (folder / name).write_text(STAND_IN % promise)
         (folder / name).chmod(0o755)
     # What connects, and has heard nothing.
@@ -113,13 +115,14 @@ class Soak(unittest.TestCase):
     def test_a_broken_promise_is_counted(self):
         # All kinds see a process that is left; the other promises take turns, so that each is broken in some kinds.
         promises = [each for each in PROMISES if each != "leaves_a_process"]
-        for at, kind in enumerate(KINDS):
+        for at, kind in enumerate(OF_PROGRAMS):
             mine = ["leaves_a_process"] + [promises[(at * 4 + i) % len(promises)] for i in range(4)]
             for promise in mine:
-                if (kind, promise) in NOT_SEEN or (promise == "changes_an_input" and kind in NO_INPUT):
+                if ((kind, promise) in NOT_SEEN or (promise == "changes_an_input" and kind in NO_INPUT)
+                        or (promise in ("tears_outputs", "says_a_wrong_ok") and kind in NO_OUTPUT)):
                     continue
                 words = PROMISES[promise]
-                if kind == "signals at system calls" and promise == "leaves_a_process":
+                if kind.endswith("system calls") and promise == "leaves_a_process":
                     words = NEVER_ENDS  # strace waits for all that it traces
                 with self.subTest(kind=kind, promise=promise):
                     counts = self.counted(kind, promise, words)
@@ -136,6 +139,18 @@ class Soak(unittest.TestCase):
             if not soak.attack(Stage(programs, programs / "work", 60), counts, 1, "hostile connections", 0):
                 self.skipTest(counts.not_here["hostile connections"])
         self.assertEqual(1, counts.breaking["hostile connections"], dict(counts.broken))
+
+    def test_a_wrong_answer_that_is_called_solved_is_counted(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            programs = Path(scratch)
+            stand_ins(programs, "none")
+            (programs / "muonwalk-try").touch()
+            for solved, broke in (("false", 0), ("true", 1)):
+                counts, stage = soak.Counts(), Stage(programs, programs / "work", 60)
+                stage.judge = programs / "judge.py"
+                stage.judge.write_text(f"print('{{\"solved\": {solved}}}')\nraise SystemExit({1 - broke})\n")
+                soak.attack(stage, counts, 1, "hostile answers", 0)
+                self.assertEqual(broke, counts.breaking["hostile answers"], dict(counts.broken))
 
     def test_kept_promises_are_not_counted(self):
         # Where signals meet a stand-in, a shell script without handlers, there is no telling what it says.
