@@ -151,13 +151,13 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
     lines.add(name, of_kind, bytes_text, true);
   }
   CostTable sum;
-  std::vector<RanksLine> of_rank;
+  std::vector<RanksLine> of_rank;  // the sum of its calls
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Traffic sent = ranks[r].counted.total();
     of_rank.push_back({{static_cast<int>(r)}, kSum, 0, sent.bytes_sent, sent.bytes_sent, sent.messages_sent});
   }
   CostLines(sum, static_cast<int>(ranks.size()), false).add(kSum, of_rank, bytes_text, false);
-  table.sum = sum.lines.front();
+  table.sum = lines_text(sum.lines);
   if (table.lines.size() == 1) table.lines.push_back(row("nothing", "every rank", "0 B", "0 B", "0", "✔"));
 
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.kernel_known; })) {

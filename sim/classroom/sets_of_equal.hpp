@@ -7,7 +7,8 @@
 
 namespace muonwalk::sim {
 
-/// Ranks sorted by equal values of(rank): each value with its ranks, in order of the first rank of each set.
+/// The numbers from 0 to `ranks` − 1 sorted by equal values of(rank): each value with those that have it, in order of
+/// the first of each set.
 template <class Of>
 auto sets_of_equal(std::size_t ranks, const Of& of) {
   std::vector<std::pair<decltype(of(ranks)), std::vector<int>>> sets;

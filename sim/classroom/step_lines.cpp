@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 
 #include "sim/classroom/sets_of_equal.hpp"
 #include "src/layout/parameter.hpp"
@@ -116,14 +115,16 @@ std::vector<std::string> step_lines(const Grid& grid, const StepReports& reports
 
 std::vector<std::string> moved_lines(const StepReports& reports, bool every_set) {
   using Amounts = std::array<std::int64_t, 3>;  // bytes sent, messages, bytes received
-  std::vector<Amounts> moved(reports.size());
+  std::vector<int> who;
+  std::vector<Amounts> moved;
   for_each<Moved>(reports, [&](int rank, const Moved& of) {
-    moved[static_cast<std::size_t>(rank)] = {of.sent, of.messages, of.received};
+    who.push_back(rank);
+    moved.push_back({of.sent, of.messages, of.received});
   });
-  auto sets = sets_of_equal(moved.size(), [&](std::size_t rank) { return moved[rank]; });
+  const auto sets = sets_of_equal(moved.size(), [&](std::size_t i) { return moved[i]; });
   std::vector<std::string> lines;
   if (sets.empty() || (sets.size() == 1 && sets[0].first == Amounts{})) return lines;
-  const auto line = [&](const std::vector<int>& ranks, const Amounts& least, const Amounts& most) {
+  const auto add = [&](const std::vector<int>& ranks, const Amounts& least, const Amounts& most) {
     const auto number = [](long long value) { return std::to_string(value); };
     lines.push_back(fmt::format("  {} sent {} in {} {} and received {}",
                                 ranks_text(ranks, static_cast<int>(reports.size())),
@@ -132,7 +133,10 @@ std::vector<std::string> moved_lines(const StepReports& reports, bool every_set)
   };
   constexpr std::size_t kMostSets = 2;
   if (every_set || sets.size() <= kMostSets) {
-    for (const auto& [amounts, ranks] : sets) line(ranks, amounts, amounts);
+    for (auto [amounts, ranks] : sets) {
+      for (int& rank : ranks) rank = who[static_cast<std::size_t>(rank)];
+      add(ranks, amounts, amounts);
+    }
     return lines;
   }
   Amounts least = moved[0], most = moved[0];
@@ -141,9 +145,7 @@ std::vector<std::string> moved_lines(const StepReports& reports, bool every_set)
       least[i] = std::min(least[i], each[i]);
       most[i] = std::max(most[i], each[i]);
     }
-  std::vector<int> all(reports.size());
-  std::iota(all.begin(), all.end(), 0);
-  line(all, least, most);
+  add(who, least, most);
   return lines;
 }
 

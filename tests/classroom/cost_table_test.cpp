@@ -197,6 +197,17 @@ TEST_CASE("cost_table: large numbers and scattered ranks stay within the screen"
   CHECK(text.find(" 0 and 21 more ") != std::string::npos);
 }
 
+TEST_CASE("cost_table: in one line, the bytes and messages of all calls, from the rank that sends least to the most") {
+  std::vector<RankCost> ranks = exact();
+  const Traffic more{234, 0, 2, 0};
+  ranks[5].counted.add("tp", CollectiveKind::all_gather, ElementType::float32, 1, more);
+  ranks[5].predicted = ranks[5].counted;
+  const std::string sum = cost_table(ranks).sum;
+  CAPTURE(sum);
+  for (const char* words : {"sent, each call as predicted", "every rank", " 1,000–1,234 B ", " 3–5 ", "✔"})
+    CHECK(sum.find(words) != std::string::npos);
+}
+
 TEST_CASE(
     "cost_table: ranks that sent other numbers share a line, from the least to the most, unless one is not as "
     "predicted") {

@@ -142,4 +142,6 @@ TEST_CASE("moved_lines: a line for each set of ranks that moved the same, and on
   const StepReports three = by_rank(moved(4, 1, 48), moved(0, 0, 0), moved(20, 3, 16));
   CHECK(joined(moved_lines(three, false)) == "  every rank sent 0–20 B in 0–3 messages and received 0–48 B");
   CHECK(moved_lines(three, true).size() == 3);
+  CHECK(joined(moved_lines(by_rank(told(Said{"nothing"}), moved(8, 1, 8)), false)) ==
+        "  rank 1 sent 8 B in 1 message and received 8 B");  // who tells nothing of it is not in the line
 }
