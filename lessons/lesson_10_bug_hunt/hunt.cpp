@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
 
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
@@ -105,28 +104,21 @@ std::vector<std::string> table(const std::string& kind, const Findings& findings
   return lines;
 }
 
-bool same_evidence(const std::string& kind, const Findings& a, const Findings& b) {
-  const auto of_a = a.evidence.find(kind), of_b = b.evidence.find(kind);
-  const bool none = of_a == a.evidence.end();
-  return none == (of_b == b.evidence.end()) && (none || of_a->second == of_b->second);
-}
-
 // Why it can't have been the suspect, who did not do it.
 std::string refutation(const std::string& suspect, const Findings& findings, const Findings& of_suspect) {
   if (findings.ended != of_suspect.ended)
     return of_suspect.ended.empty()
                ? fmt::format("no: with {} the program would have trained to the end without a message", suspect)
                : fmt::format("no: with {} the last words would have been: {}", suspect, of_suspect.ended);
-  for (const std::string& kind : kEvidenceKinds) {
-    if (same_evidence(kind, findings, of_suspect)) continue;
-    const auto shown = of_suspect.evidence.find(kind);
-    int there = 0;
-    for (const EvidenceRow& row : shown->second) there += row.suspicious();
-    return fmt::format("no: with {} the loss falls as well, but --evidence {} looks different; {} would be wrong",
-                       suspect, kind,
-                       there == 0 ? "nothing" : fmt::format("{} of {} lines", there, shown->second.size()));
-  }
-  return fmt::format("no, although nothing that can be asked for tells {} from it", suspect);
+  if (findings.evidence == of_suspect.evidence)  // none, where both ended early
+    return fmt::format("no, although nothing that can be asked for tells {} from it", suspect);
+  const std::string& kind = *std::find_if(kEvidenceKinds.begin(), kEvidenceKinds.end(), [&](const std::string& each) {
+    return findings.evidence.at(each) != of_suspect.evidence.at(each);
+  });
+  const std::vector<EvidenceRow>& shown = of_suspect.evidence.at(kind);
+  const auto there = std::count_if(shown.begin(), shown.end(), [](const auto& row) { return row.suspicious(); });
+  return fmt::format("no: with {} the loss falls as well, but --evidence {} looks different; {} would be wrong",
+                     suspect, kind, there == 0 ? "nothing" : fmt::format("{} of {} lines", there, shown.size()));
 }
 
 // For each matrix, how many elements differ from what they should be, over all ranks. Of one that is wrong also whether
@@ -179,15 +171,11 @@ Amounts counted(const HeldMatrices& diaries) {
 template <class Value, class Text>
 std::vector<EvidenceRow> rows_of(const std::map<std::string, Value>& should, const std::map<std::string, Value>& is,
                                  const Text& text) {
-  std::set<std::string> names;
-  for (const auto& [name, value] : should) names.insert(name);
-  for (const auto& [name, value] : is) names.insert(name);
-  const auto value_of = [](const std::map<std::string, Value>& values, const std::string& name) {
-    const auto found = values.find(name);
-    return found == values.end() ? Value() : found->second;
-  };
+  std::map<std::string, std::pair<Value, Value>> both;
+  for (const auto& [name, value] : should) both[name].first = value;
+  for (const auto& [name, value] : is) both[name].second = value;
   std::vector<EvidenceRow> rows;
-  for (const std::string& name : names) rows.push_back({name, text(value_of(should, name)), text(value_of(is, name))});
+  for (const auto& [name, values] : both) rows.push_back({name, text(values.first), text(values.second)});
   return rows;
 }
 
