@@ -60,13 +60,10 @@ void append_operations(Plan& plan, const std::vector<Operation>& operations) {
 
 }  // namespace
 
-PostedGather::PostedGather(Communicator& dp, std::vector<Index> counts, Precision precision)
-    : dp_(&dp), begins_(1, 0), precision_(precision) {
+PostedGather::PostedGather(Communicator& dp, std::vector<Index> counts, Precision precision) : dp_(&dp), begins_(1, 0) {
   for (const Index count : counts) begins_.push_back(begins_.back() + count);
-  if (precision == Precision::bf16)
-    travelling_ = FlatOf<bfloat16>(static_cast<std::size_t>(begins_.back()));
-  else
-    bucket_ = Flat(static_cast<std::size_t>(begins_.back()));
+  if (precision == Precision::bf16) bucket_ = FlatOf<bfloat16>();
+  std::visit([&](auto& bucket) { bucket.resize(static_cast<std::size_t>(begins_.back())); }, bucket_);
 }
 
 void PostedGather::fill(const Flat& shard) {
@@ -76,43 +73,40 @@ void PostedGather::fill(const Flat& shard) {
     throw std::invalid_argument("a gather was to be filled with a shard of " + std::to_string(shard.size()) +
                                 " elements, but this rank owns " + std::to_string(begins_[own + 1] - begin) +
                                 " of the bucket; give it what dp_slice says.");
-  if (precision_ == Precision::bf16)
-    to_bf16(shard.data(), static_cast<Index>(shard.size()), travelling_.data() + begin);
+  if (Flat* whole = std::get_if<Flat>(&bucket_))
+    std::copy(shard.begin(), shard.end(), whole->begin() + begin);
   else
-    std::copy(shard.begin(), shard.end(), bucket_.begin() + begin);
+    to_bf16(shard.data(), static_cast<Index>(shard.size()), std::get<FlatOf<bfloat16>>(bucket_).data() + begin);
 }
 
 // Each rank begins with its right-hand neighbour, so that not everybody talks to rank 0 first.
-template <class T>
-void PostedGather::send_from(const FlatOf<T>& bucket) {
-  const auto own = static_cast<std::size_t>(dp_->rank());
+void PostedGather::send() {
+  const int own = dp_->rank();
+  const Index begin = begins_[std::size_t(own)], end = begins_[std::size_t(own) + 1];
   for (int step = 1; step < dp_->size(); ++step)
-    sending_.push_back(
-        dp_->isend(bucket.data() + begins_[own], begins_[own + 1] - begins_[own], (dp_->rank() + step) % dp_->size()));
+    sending_.push_back(std::visit(
+        [&](auto& bucket) { return dp_->isend(bucket.data() + begin, end - begin, (own + step) % dp_->size()); },
+        bucket_));
 }
 
-template <class T>
-void PostedGather::receive_into(FlatOf<T>& bucket) {
+void PostedGather::receive() {
   for (int step = 1; step < dp_->size(); ++step) {
     const int peer = (dp_->rank() + dp_->size() - step) % dp_->size();
-    const auto theirs = static_cast<std::size_t>(peer);
-    receiving_.push_back(dp_->irecv(bucket.data() + begins_[theirs], begins_[theirs + 1] - begins_[theirs], peer));
+    const Index begin = begins_[std::size_t(peer)], end = begins_[std::size_t(peer) + 1];
+    receiving_.push_back(
+        std::visit([&](auto& bucket) { return dp_->irecv(bucket.data() + begin, end - begin, peer); }, bucket_));
   }
 }
-
-void PostedGather::send() { precision_ == Precision::bf16 ? send_from(travelling_) : send_from(bucket_); }
-
-void PostedGather::receive() { precision_ == Precision::bf16 ? receive_into(travelling_) : receive_into(bucket_); }
 
 Flat PostedGather::wait() {
   for (Transfer& each : receiving_) each.wait();
   for (Transfer& each : sending_) each.wait();
   receiving_.clear();
   sending_.clear();
-  if (precision_ == Precision::fp32) return std::move(bucket_);
-  Flat bucket(travelling_.size());
-  from_bf16(travelling_.data(), static_cast<Index>(travelling_.size()), bucket.data());
-  travelling_ = FlatOf<bfloat16>();
+  if (Flat* whole = std::get_if<Flat>(&bucket_)) return std::move(*whole);
+  const FlatOf<bfloat16> rounded = std::get<FlatOf<bfloat16>>(std::move(bucket_));
+  Flat bucket(rounded.size());
+  from_bf16(rounded.data(), static_cast<Index>(rounded.size()), bucket.data());
   return bucket;
 }
 

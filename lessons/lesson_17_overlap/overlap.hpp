@@ -1,5 +1,6 @@
 #pragma once
 
+#include <variant>
 #include <vector>
 
 #include "src/optim/full_step.hpp"
@@ -32,17 +33,10 @@ class PostedGather {
   Flat wait();
 
  private:
-  template <class T>
-  void send_from(const FlatOf<T>& bucket);
-  template <class T>
-  void receive_into(FlatOf<T>& bucket);
-
   Communicator* dp_;
-  std::vector<Index> begins_;    // where each rank's elements begin, and at the end how many there are
-  Flat bucket_;                  // what travels: these, or
-  FlatOf<bfloat16> travelling_;  // in bf16 these; the other one is empty
-  Precision precision_;
-  std::vector<Transfer> receiving_, sending_;  // destroyed before the memory that they use
+  std::vector<Index> begins_;                    // where each rank's elements begin, and at the end how many there are
+  std::variant<Flat, FlatOf<bfloat16>> bucket_;  // as it travels
+  std::vector<Transfer> receiving_, sending_;    // destroyed before the memory that they use
 };
 
 /// Room for a bucket, filled, sent, and ready to receive.
