@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <set>
@@ -14,6 +13,7 @@
 #include "src/errors.hpp"
 #include "src/io/safetensors.hpp"
 #include "src/text/names.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk {
 namespace {
@@ -21,17 +21,6 @@ namespace {
 std::string tensor_text(Shape shape, int dims) {
   return dims == 1 ? fmt::format("a vector of {}", shape.size()) : "a matrix " + shape_text(shape.rows, shape.cols);
 }
-
-// Each part begins with the digest of those before it, so that what ends one can't begin the next.
-class ChainedDigest {
- public:
-  void add(const void* bytes, std::size_t count) { digest_ = XXH3_64bits_withSeed(bytes, count, digest_); }
-  void add(const std::string& text) { add(text.data(), text.size()); }
-  std::string text() const { return fmt::format("{:016x}", digest_); }
-
- private:
-  std::uint64_t digest_ = 0;
-};
 
 constexpr char kVersionKey[] = "muonwalk.checkpoint", kOptimizerKey[] = "muonwalk.optimizer",
                kStepsKey[] = "muonwalk.steps", kNotePrefix[] = "note.", kStatePrefix[] = "optimizer.";
@@ -54,24 +43,10 @@ std::string state_tensor_name(const std::string& kind, const std::string& parame
 
 // The tensor, whose values it takes.
 StoredTensor stored(std::string name, int dims, Matrix values) {
-  StoredTensor tensor;
-  tensor.name = std::move(name);
-  tensor.dtype = "F32";
-  tensor.type = StoredType::f32;
-  if (dims == 1)
-    tensor.shape = {values.size()};
-  else
-    tensor.shape = {values.rows(), values.cols()};
+  StoredTensor tensor{std::move(name), "F32", StoredType::f32, {values.rows(), values.cols()}, {}};
+  if (dims == 1) tensor.shape = {values.size()};
   tensor.store(values);
   return tensor;
-}
-
-// The steps of a text of nothing but digits, as they are written; −1 for any other.
-int steps_of(const std::string& text) {
-  int steps = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && steps >= 0;
-  return whole ? steps : -1;
 }
 
 // The value of a key that every checkpoint has.
@@ -94,14 +69,6 @@ void require_checkpoint(const SafetensorsFile& file, const std::string& path) {
                       "read it with the program that saved it");
   if (required(file, path, kDigestKey) != contents_digest(file))
     refuse_checkpoint(path, "its contents are not those that were saved, as its digest shows", kTakeAnother);
-}
-
-SavedParameter saved_parameter(const StoredTensor& tensor) {
-  SavedParameter parameter;
-  parameter.name = tensor.name;
-  parameter.dims = static_cast<int>(tensor.shape.size());
-  parameter.weights = tensor.matrix();
-  return parameter;
 }
 
 // Puts a tensor "optimizer.KIND.NAME" with the weights that it is about.
@@ -153,13 +120,13 @@ void require_model(const Checkpoint& checkpoint, const std::vector<Parameter>& m
 void require_notes(const Checkpoint& checkpoint, const std::map<std::string, std::string>& expected) {
   for (const auto& [key, value] : expected) {
     const auto found = checkpoint.notes.find(key);
-    if (found == checkpoint.notes.end())
-      refuse_checkpoint(checkpoint.path, fmt::format("it does not say its {}, which here is {}", key, in_quotes(value)),
-                        "resume with what it was saved with");
-    if (found->second != value)
-      refuse_checkpoint(checkpoint.path,
-                        fmt::format("its {} is {}, but here it is {}", key, in_quotes(found->second), in_quotes(value)),
-                        "resume with what it was saved with");
+    const bool there = found != checkpoint.notes.end();
+    if (there && found->second == value) continue;
+    const std::string here = in_quotes(value);
+    refuse_checkpoint(checkpoint.path,
+                      there ? fmt::format("its {} is {}, but here it is {}", key, in_quotes(found->second), here)
+                            : fmt::format("it does not say its {}, which here is {}", key, here),
+                      "resume with what it was saved with");
   }
 }
 
@@ -169,18 +136,20 @@ void refuse_checkpoint(const std::string& path, const std::string& why, const st
 }
 
 std::string contents_digest(const SafetensorsFile& file) {
-  ChainedDigest digest;
+  // Each part begins with the digest of those before it, so that what ends one can't begin the next.
+  std::uint64_t digest = 0;
+  const auto add = [&](const auto& part) { digest = XXH3_64bits_withSeed(part.data(), part.size(), digest); };
   for (const auto& [key, value] : file.metadata) {
     if (key == kDigestKey) continue;
-    digest.add(key);
-    digest.add(value);
+    add(key);
+    add(value);
   }
   for (const StoredTensor& tensor : file.tensors) {
-    digest.add(tensor.name);
-    digest.add(fmt::format("{} {}", tensor.dtype, fmt::join(tensor.shape, " ")));
-    digest.add(tensor.bytes.data(), tensor.bytes.size());
+    add(tensor.name);
+    add(fmt::format("{} {}", tensor.dtype, fmt::join(tensor.shape, " ")));
+    add(tensor.bytes);
   }
-  return digest.text();
+  return fmt::format("{:016x}", digest);
 }
 
 std::string checkpoint_path(const std::string& folder, int steps) {
@@ -216,7 +185,7 @@ Checkpoint read_checkpoint(const std::string& path) {
   Checkpoint checkpoint;
   checkpoint.path = path;
   checkpoint.optimizer = required(file, path, kOptimizerKey);
-  checkpoint.steps = steps_of(required(file, path, kStepsKey));
+  checkpoint.steps = number_from<int>(required(file, path, kStepsKey)).value_or(-1);
   if (checkpoint.steps < 0) refuse_checkpoint(path, "its number of steps is not one", kTakeAnother);
   for (const auto& [key, value] : file.metadata)
     if (begins_with(key, kNotePrefix)) checkpoint.notes[key.substr(sizeof kNotePrefix - 1)] = value;
@@ -226,7 +195,7 @@ Checkpoint read_checkpoint(const std::string& path) {
     if (begins_with(tensor.name, kStatePrefix))
       add_state(checkpoint, tensor);
     else
-      checkpoint.parameters.push_back(saved_parameter(tensor));
+      checkpoint.parameters.push_back({tensor.name, static_cast<int>(tensor.shape.size()), tensor.matrix(), {}});
     tensor.bytes = {};
   }
   return checkpoint;
@@ -238,12 +207,10 @@ std::optional<std::string> latest_checkpoint(const std::string& folder) {
   try {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      const std::size_t dash = name.find('-'), dot = name.find('.');
-      if (dash == std::string::npos || dot == std::string::npos || dot < dash || !entry.is_regular_file()) continue;
-      const std::string digits = name.substr(dash + 1, dot - dash - 1);
-      const int steps = steps_of(digits);
+      const std::string digits = split_at(split_at(name, '-').back(), '.').front();
+      const int steps = number_from<int>(digits).value_or(-1);
       const std::string path = checkpoint_path(folder, steps);
-      if (steps <= most || path.substr(folder.size() + 1) != name) continue;
+      if (steps <= most || path.substr(folder.size() + 1) != name || !entry.is_regular_file()) continue;
       most = steps;
       latest = path;
     }

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <initializer_list>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "src/numerics/tree_sum.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -35,6 +35,20 @@ Corpus corpus_of(const char* option, const std::string& path, const char* name, 
                  const Corpus::Options& options) {
   if (!path.empty()) return Corpus::of_file(path, options, option);
   return Corpus(name, {shipped.begin(), shipped.end()}, options);
+}
+
+void append_window(MicroBatch& batch, const std::vector<int>& window) {
+  batch.inputs.insert(batch.inputs.end(), window.begin(), window.end() - 1);
+  batch.targets.insert(batch.targets.end(), window.begin() + 1, window.end());
+}
+
+// Those that a validation looks at.
+std::vector<MicroBatch> validation_windows(const Corpus& text) {
+  std::vector<MicroBatch> windows(static_cast<std::size_t>(std::min(kValidationWindows, text.held_out_windows())));
+  for (std::size_t i = 0; i < windows.size(); ++i)
+    append_window(windows[i], text.held_out_window(static_cast<int>(i) * text.held_out_windows() /
+                                                   static_cast<int>(windows.size())));
+  return windows;
 }
 
 ComparedTraining way_of(const PretrainingRequest& request, const RankInfo& rank, bool alone) {
@@ -130,12 +144,8 @@ std::vector<LessonOption> PretrainingRequest::options() {
 
 MicroBatch Pretraining::micro_batch(const GptTraining& training, int step, Index number) const {
   MicroBatch batch;
-  for (Index s = 0; s < training.sequences; ++s) {
-    const std::vector<int> window =
-        corpus.window(training.seed, step, static_cast<int>(number * training.sequences + s));
-    batch.inputs.insert(batch.inputs.end(), window.begin(), window.end() - 1);
-    batch.targets.insert(batch.targets.end(), window.begin() + 1, window.end());
-  }
+  for (Index s = 0; s < training.sequences; ++s)
+    append_window(batch, corpus.window(training.seed, step, static_cast<int>(number * training.sequences + s)));
   return batch;
 }
 
@@ -167,13 +177,10 @@ const GptTraining& training_behind(const Pretraining& run, const ComparedTrainin
 }
 
 float validation_loss(const GptConfig& config, const PartTensors& model, const Corpus& text) {
-  const int windows = std::min(kValidationWindows, text.held_out_windows());
+  const std::vector<MicroBatch> windows = validation_windows(text);
   float sum = 0;
-  for (int i = 0; i < windows; ++i) {
-    const std::vector<int> window = text.held_out_window(i * text.held_out_windows() / windows);
-    sum += serial_loss(config, model, {{window.begin(), window.end() - 1}, {window.begin() + 1, window.end()}});
-  }
-  return sum / static_cast<float>(windows);
+  for (const MicroBatch& window : windows) sum += serial_loss(config, model, window);
+  return sum / static_cast<float>(windows.size());
 }
 
 void measure_inside(const GptConfig& config, const PartTensors& model, const Corpus& text, Validation& validation) {
@@ -182,15 +189,12 @@ void measure_inside(const GptConfig& config, const PartTensors& model, const Cor
   const RotaryAngles angles = rotary_angles(config);
   const HeadCut cut = head_cut(config, 1, 0);
   const float scale = 1.0f / std::sqrt(static_cast<float>(cut.width));
-  const int windows = std::min(kValidationWindows, text.held_out_windows());
   double squares = 0;
   Index outputs = 0;
   float largest = -std::numeric_limits<float>::infinity();
-  for (int i = 0; i < windows; ++i) {
-    const std::vector<int> window = text.held_out_window(i * text.held_out_windows() / windows);
+  for (const MicroBatch& window : validation_windows(text)) {
     PartSaved saved;
-    part_forward({config, part, alone, angles}, model,
-                 {{window.begin(), window.end() - 1}, {window.begin() + 1, window.end()}}, Matrix(), saved);
+    part_forward({config, part, alone, angles}, model, window, Matrix(), saved);
     for (const LayerSaved& layer : saved.layers) {
       const Matrix &query = layer.attention.query, &key = layer.attention.key;
       for (Index head = 0; head < cut.heads; ++head)
@@ -282,8 +286,7 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
 
 std::vector<Grid> grids_of(const std::string& text) {
   std::vector<Grid> grids;
-  std::istringstream items(text + ",");
-  for (std::string item; std::getline(items, item, ',');) {
+  for (const std::string& item : split_at(text, ',')) {
     int dp = 0, tp = 0, pp = 0, end = 0;
     const bool read = std::sscanf(item.c_str(), "%4dx%4dx%4d%n", &dp, &tp, &pp, &end) == 3;
     if (!read || end != static_cast<int>(item.size()) || dp < 1 || tp < 1 || pp < 1 || dp * tp * pp > kMostRanks)
@@ -307,11 +310,7 @@ std::string pretraining_text(const Pretraining& run, const RankInfo& rank) {
   const GptConfig& model = training.config;
   Index parameters = 0;
   for (const Parameter& each : gpt_parameters(model)) parameters += each.shape.size();
-  const auto words = [&](const std::string& text) {
-    std::string all;
-    for (const std::string& line : wrap_text(text, 8)) all += line + "\n";
-    return all;
-  };
+  const auto words = [](const std::string& text) { return lines_text(wrap_text(text, 8)) + "\n"; };
   std::string text =
       words(fmt::format("model   {} parameters: {} layers of width {}, {} hidden channels, {} heads that share {}",
                         number_text(parameters), model.layers, model.width, model.hidden, model.heads, model.kv_heads));
@@ -332,10 +331,8 @@ std::string pretraining_text(const Pretraining& run, const RankInfo& rank) {
       words(fmt::format("rates   {}up in {}, then down to {} of that{}", rates, count_text(run.rates.warmup, "step"),
                         run.rates.final_fraction, training.decay_vectors ? "; all parameters decay" : ""));
   const auto buckets = [&](const GptTraining& in_layout) {
-    std::size_t count = 0;
-    for (const Buffer& buffer : stage_layout(in_layout, rank.grid, rank.place.pp).buffers)
-      count += buffer.buckets.size();
-    return count_text(std::int64_t(count), "bucket");
+    const Layout layout = stage_layout(in_layout, rank.grid, rank.place.pp);
+    return count_text(std::int64_t(layout.all_buckets().size()), "bucket");
   };
   if (!run.interrupted())
     return text + fmt::format("experts {} in each layer, {} for a token; {} on each rank", model.experts, model.chosen,
