@@ -60,7 +60,7 @@ class ChromeWriter {
  public:
   // Into a file, by its path, or into a text, by a pointer to it.
   template <class Into>
-  ChromeWriter(const Into& into, const RunTrace& run) : run_(run), file_(into, fields_of(run)) {}
+  ChromeWriter(const Into& into, const RunTrace& run) : run_(run), file_(into, fields_of(run), run.began_ns) {}
 
   std::unique_ptr<FileBeside> write() {
     for (std::size_t rank = 0; rank < run_.ranks.size(); ++rank) {
@@ -77,17 +77,10 @@ class ChromeWriter {
   }
 
  private:
-  std::string time(std::int64_t moment) const { return microseconds_text(moment - run_.began_ns); }
-
   void names() {
     file_.name("process", rank_, 0, of_rank_->label, rank_);
     file_.name("thread", rank_, kComputation, "computation", kComputation);
     file_.name("thread", rank_, kCommunication, "communication", kCommunication);
-  }
-
-  void slice(int thread, const char* category, const std::string& name, std::int64_t begin, std::int64_t end,
-             const std::string& arguments = "") {
-    file_.slice(rank_, thread, category, name, begin - run_.began_ns, end - run_.began_ns, arguments);
   }
 
   // A viewer that meets two slices of the same begin takes the first one for the outer one.
@@ -96,15 +89,15 @@ class ChromeWriter {
     std::size_t next = 0;
     const auto computation_before = [&](std::int64_t moment) {
       for (; next < computation.size() && computation[next].begin_ns < moment; ++next)
-        slice(kComputation, "computation", computation[next].name, computation[next].begin_ns,
-              computation[next].end_ns);
+        file_.slice(rank_, kComputation, "computation", computation[next].name, computation[next].begin_ns,
+                    computation[next].end_ns);
     };
     for (const Span& span : of_rank_->spans) {
       if (span.kind != SpanKind::step && span.kind != SpanKind::phase) continue;
       computation_before(span.begin_ns);
       const std::string& name = of_rank_->names[static_cast<std::size_t>(span.name)];
       const bool step = span.kind == SpanKind::step && is_optimizer_step(name);
-      slice(kComputation, step ? "step" : "phase", name, span.begin_ns, span.end_ns);
+      file_.slice(rank_, kComputation, step ? "step" : "phase", name, span.begin_ns, span.end_ns);
     }
     computation_before(INT64_MAX);
   }
@@ -115,8 +108,8 @@ class ChromeWriter {
       if (span.kind == SpanKind::sent || span.kind == SpanKind::received) message(span);
       if (span.kind != SpanKind::call) continue;
       call_ = &span;
-      slice(kCommunication, "communication", collective_name(span.collective), span.begin_ns, span.end_ns,
-            arguments(span));
+      file_.slice(rank_, kCommunication, "communication", collective_name(span.collective), span.begin_ns, span.end_ns,
+                  arguments(span));
       counter("bytes sent", "bytes", span.end_ns, sent += span.bytes);
     }
   }
@@ -136,7 +129,7 @@ class ChromeWriter {
 
   void counter(const char* name, const char* unit, std::int64_t moment, std::int64_t value) {
     file_.event(fmt::format(R"({{"ph":"C","pid":{},"name":"{}","ts":{},"args":{{"{}":{}}}}})", rank_, name,
-                            time(moment), unit, value));
+                            file_.time(moment), unit, value));
   }
 
   void held() {
@@ -184,8 +177,8 @@ class ChromeWriter {
       } else {
         *free = span->end_ns;
       }
-      slice(thread, "transfer", fmt::format("message from rank {}", span->peer), span->begin_ns, span->end_ns,
-            fmt::format(R"("bytes":{})", span->bytes));
+      file_.slice(rank_, thread, "transfer", fmt::format("message from rank {}", span->peer), span->begin_ns,
+                  span->end_ns, fmt::format(R"("bytes":{})", span->bytes));
     }
     transfers_.clear();
   }
@@ -202,7 +195,7 @@ class ChromeWriter {
 
   void arrow_end(const char* which, std::int64_t id, int rank, std::int64_t moment) {
     file_.event(fmt::format(R"({{{},"id":{},"pid":{},"tid":{},"cat":"message","name":"message","ts":{}}})", which, id,
-                            rank, kCommunication, time(moment)));
+                            rank, kCommunication, file_.time(moment)));
   }
 
   const RunTrace& run_;

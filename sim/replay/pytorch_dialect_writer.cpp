@@ -24,31 +24,26 @@ std::string annotation_name(const std::string& name, SpanKind kind) {
   return kind == SpanKind::phase && name.rfind("optimizer", 0) == 0 ? "Optimizer.step#" + name : name;
 }
 
-struct Kernel {
-  std::int64_t begin_ns;
-  std::int64_t end_ns;
-  std::string name;
+struct Kernel : ComputationSlice {
   std::string arguments;
 };
 
 class PytorchWriter {
  public:
   PytorchWriter(const std::string& path, const RunTrace& run, int rank)
-      : run_(run),
-        of_rank_(run.ranks[static_cast<std::size_t>(rank)]),
+      : of_rank_(run.ranks[static_cast<std::size_t>(rank)]),
         rank_(rank),
-        file_(path, fields_of(run, rank)) {}
+        file_(path, fields_of(run, rank), run.began_ns) {}
 
   std::unique_ptr<FileBeside> write() {
     names();
     annotations();
-    for (const ComputationSlice& slice : computation_of(of_rank_))
-      kernels_.push_back({slice.begin_ns, slice.end_ns, slice.name, ""});
+    for (const ComputationSlice& slice : computation_of(of_rank_)) kernels_.push_back({slice, ""});
     stream(kComputationStream);
     for (const Span& span : of_rank_.spans)
       if (span.kind == SpanKind::call)
         kernels_.push_back(
-            {span.begin_ns, span.end_ns, std::string("gloo:") + collective_name(span.collective), arguments(span)});
+            {{span.begin_ns, span.end_ns, std::string("gloo:") + collective_name(span.collective)}, arguments(span)});
     stream(kCommunicationStream);
     return file_.finish();
   }
@@ -82,15 +77,10 @@ class PytorchWriter {
       file_.name("thread", rank_, stream, fmt::format("stream {} {}", stream, work), stream);
   }
 
-  void slice(int process, int thread, const char* category, const std::string& name, std::int64_t begin,
-             std::int64_t end, const std::string& arguments) {
-    file_.slice(process, thread, category, name, begin - run_.began_ns, end - run_.began_ns, arguments);
-  }
-
   void annotations() {
     for (const Span& span : of_rank_.spans)
       if (span.kind == SpanKind::step || span.kind == SpanKind::phase)
-        slice(kHostProcesses + rank_, 1, "user_annotation", name_of(span), span.begin_ns, span.end_ns, "");
+        file_.slice(kHostProcesses + rank_, 1, "user_annotation", name_of(span), span.begin_ns, span.end_ns);
   }
 
   std::string name_of(const Span& span) const {
@@ -114,14 +104,13 @@ class PytorchWriter {
       const auto first = std::lower_bound(kernels_.begin(), kernels_.end(), span.begin_ns, begins_before);
       const auto after = std::lower_bound(first, kernels_.end(), span.end_ns, begins_before);
       if (first != after)
-        slice(rank_, number, "gpu_user_annotation", name_of(span), first->begin_ns, std::prev(after)->end_ns, on);
+        file_.slice(rank_, number, "gpu_user_annotation", name_of(span), first->begin_ns, std::prev(after)->end_ns, on);
     }
     for (const Kernel& kernel : kernels_)
-      slice(rank_, number, "kernel", kernel.name, kernel.begin_ns, kernel.end_ns, kernel.arguments + on);
+      file_.slice(rank_, number, "kernel", kernel.name, kernel.begin_ns, kernel.end_ns, kernel.arguments + on);
     kernels_.clear();
   }
 
-  const RunTrace& run_;
   const RankTrace& of_rank_;
   int rank_;
   TraceFileWriter file_;

@@ -8,14 +8,13 @@
 
 namespace muonwalk::sim {
 
-TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& fields)
-    : file_(std::make_unique<FileBeside>(path)) {
-  begin(fields);
+TraceFileWriter::TraceFileWriter(std::string* text, const std::string& fields, std::int64_t began_ns)
+    : text_(text), began_ns_(began_ns), unwritten_(fmt::format("{{{},\n\"traceEvents\":[", fields)) {}
+
+TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& fields, std::int64_t began_ns)
+    : TraceFileWriter(nullptr, fields, began_ns) {
+  file_ = std::make_unique<FileBeside>(path);
 }
-
-TraceFileWriter::TraceFileWriter(std::string* text, const std::string& fields) : text_(text) { begin(fields); }
-
-void TraceFileWriter::begin(const std::string& fields) { unwritten_ = fmt::format("{{{},\n\"traceEvents\":[", fields); }
 
 void TraceFileWriter::event(const std::string& json) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
@@ -28,8 +27,7 @@ void TraceFileWriter::event(const std::string& json) {
 void TraceFileWriter::slice(int process, int thread, const char* category, const std::string& name,
                             std::int64_t begin_ns, std::int64_t end_ns, const std::string& arguments) {
   event(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"cat":"{}","name":{},"ts":{},"dur":{},"args":{{{}}}}})", process,
-                    thread, category, quoted(name), microseconds_text(begin_ns), microseconds_text(end_ns - begin_ns),
-                    arguments));
+                    thread, category, quoted(name), time(begin_ns), microseconds_text(end_ns - begin_ns), arguments));
 }
 
 void TraceFileWriter::name(const char* what, int process, int thread, const std::string& text, int place) {
@@ -38,6 +36,8 @@ void TraceFileWriter::name(const char* what, int process, int thread, const std:
   event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_sort_index","args":{{"sort_index":{}}}}})", process,
                     thread, what, place));
 }
+
+std::string TraceFileWriter::time(std::int64_t moment_ns) const { return microseconds_text(moment_ns - began_ns_); }
 
 std::unique_ptr<FileBeside> TraceFileWriter::finish() {
   unwritten_ += "\n]}\n";

@@ -13,29 +13,31 @@ namespace muonwalk::sim {
 /// Throws UsageError as FileBeside does.
 class TraceFileWriter {
  public:
-  /// `fields` are what stands beside the events: `"key":value,"key":value`.
-  TraceFileWriter(const std::string& path, const std::string& fields);
+  /// `fields` are what stands beside the events: `"key":value,"key":value`; `began_ns` is the time 0 of the trace.
+  TraceFileWriter(const std::string& path, const std::string& fields, std::int64_t began_ns = 0);
 
   /// Writes into `text`, which must outlive the writer; there is no place for it to take.
-  TraceFileWriter(std::string* text, const std::string& fields);
+  TraceFileWriter(std::string* text, const std::string& fields, std::int64_t began_ns = 0);
 
   /// One event, a JSON object.
   void event(const std::string& json);
-  /// A complete event, [begin_ns, end_ns) since the beginning of the trace. `arguments` are what its "args" hold:
+  /// A complete event, [begin_ns, end_ns) on the clock of `began_ns`. `arguments` are what its "args" hold:
   /// `"key":value,"key":value`.
   void slice(int process, int thread, const char* category, const std::string& name, std::int64_t begin_ns,
              std::int64_t end_ns, const std::string& arguments = "");
   /// What a process is called, or a thread (`what` is "process" or "thread"), and its place among the others.
   void name(const char* what, int process, int thread, const std::string& text, int place);
+  /// A moment on that clock, as events have it.
+  std::string time(std::int64_t moment_ns) const;
   /// All events were written. Returns the file, which has yet to take its place; null for a text.
   std::unique_ptr<FileBeside> finish();
 
  private:
-  void begin(const std::string& fields);
   void flush();
 
   std::unique_ptr<FileBeside> file_;
   std::string* text_ = nullptr;
+  std::int64_t began_ns_;
   std::string unwritten_;
   bool first_ = true;
 };
