@@ -90,24 +90,22 @@ bool is_loopback(const std::string& host) {
   return true;
 }
 
-// "HOST:PORT", an IPv6 address in brackets.
-HostAndPort parse_meeting(const std::string& text, const std::string& from) {
-  const std::size_t colon = text.rfind(':');
-  HostAndPort meeting;
-  if (colon != std::string::npos) {
-    meeting.host = text.substr(0, colon);
-    meeting.port = whole_number(text.substr(colon + 1), 1, kMostPort).value_or(0);
-    if (meeting.host.size() > 2 && meeting.host.front() == '[' && meeting.host.back() == ']')
-      meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
-    else if (meeting.host.find_first_of(":[]") != std::string::npos)
-      meeting.host.clear();
-  }
-  if (meeting.host.empty() || meeting.port == 0)
+// Where to meet: "HOST:PORT", an IPv6 address in brackets.
+void choose_meeting(const std::string& text, const std::string& from, Launch& launch) {
+  const std::size_t colon = std::min(text.rfind(':'), text.size());
+  std::string host = text.substr(0, colon);
+  const std::optional<int> port = whole_number(text.substr(std::min(colon + 1, text.size())), 1, kMostPort);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  else if (host.find_first_of(":[]") != std::string::npos)
+    host.clear();
+  if (host.empty() || !port)
     throw UsageError(
         fmt::format("{} {} does not say where to meet; it takes HOST:PORT with a port from 1 to {}, for example "
                     "10.0.0.1:29500 or [fd00::1]:29500",
                     from, as_typed(text), kMostPort));
-  return meeting;
+  launch.rendezvous_host = host;
+  launch.rendezvous_port = *port;
 }
 
 bool is_numeric(const std::string& host) {
@@ -115,29 +113,16 @@ bool is_numeric(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &ignored) == 1 || inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
-std::string who_started(const LaunchedRank& launched) {
-  return launched.launcher == "hand" ? fmt::format("the {} ranks of --world-size", launched.world_size)
-                                     : fmt::format("the {} processes of {}", launched.world_size, launched.launcher);
+std::string who_started(const Launch& launch) {
+  return launch.by_hand ? fmt::format("the {} ranks of --world-size", launch.world_size)
+                        : fmt::format("the {} processes of {}", launch.world_size, launch.launcher);
 }
 
-void choose_meeting(const LaunchedRank& launched, const LaunchOptions& options, const Environment& environment,
-                    Launch& launch) {
-  std::optional<HostAndPort> meeting = launched.meeting;
-  const std::optional<std::string> in_environment = environment("MUONWALK_RENDEZVOUS");
-  if (in_environment) meeting = parse_meeting(*in_environment, "MUONWALK_RENDEZVOUS");
-  if (!options.rendezvous.empty()) meeting = parse_meeting(options.rendezvous, "--rendezvous");
-  if (meeting) {
-    launch.rendezvous_host = meeting->host;
-    launch.rendezvous_port = meeting->port;
-  }
-}
-
-void choose_address(const LaunchedRank& launched, const LaunchOptions& options, Launch& launch) {
-  const bool known = launched.local_size.has_value();
-  const bool several_hosts = known && *launched.local_size < launched.world_size;
+void choose_address(const LaunchOptions& options, Launch& launch) {
+  const bool several_hosts = launch.local_size < launch.world_size;
   if (!options.interface.empty()) {
     launch.address = interface_address(options.interface);
-    launch.one_host = known ? !several_hosts : is_loopback(launch.address);
+    launch.one_host = launch.local_known ? !several_hosts : is_loopback(launch.address);
     if (launch.rank == 0 && is_numeric(launch.rendezvous_host) && launch.rendezvous_host != launch.address)
       throw UsageError(
           fmt::format("rank 0 can't listen at {}, where the ranks are to meet, because --interface {} has the address "
@@ -151,8 +136,8 @@ void choose_address(const LaunchedRank& launched, const LaunchOptions& options, 
     throw UsageError(
         fmt::format("{} are on several hosts, but without --interface nothing but the loopback of each is opened; add "
                     "--interface and the network that joins them (this host has {})",
-                    who_started(launched), interface_names()));
-  if (!known && !launch.rendezvous_host.empty() && !is_loopback(launch.rendezvous_host))
+                    who_started(launch), interface_names()));
+  if (!launch.local_known && !launch.rendezvous_host.empty() && !is_loopback(launch.rendezvous_host))
     throw UsageError(
         fmt::format("the ranks are to meet at {}, but without --interface nothing but the loopback of this host is "
                     "opened; add --interface and the network that joins them (this host has {})",
@@ -161,35 +146,32 @@ void choose_address(const LaunchedRank& launched, const LaunchOptions& options, 
   launch.rendezvous_host = launch.address;
 }
 
-void choose_secret(const LaunchedRank& launched, const LaunchOptions& options, const Environment& environment,
-                   Launch& launch) {
+void choose_secret(const LaunchOptions& options, const Environment& environment, Launch& launch) {
   const std::optional<std::string> in_environment = environment("MUONWALK_SECRET");
   if (!options.secret_file.empty())
     launch.secret = secret_from_file(options.secret_file);
   else if (in_environment)
     launch.secret = secret_from_text(*in_environment, "MUONWALK_SECRET");
   const bool complete = launch.secret && launch.rendezvous_port != 0;
-  if (!complete && launch.one_host && !launched.session_file.empty()) {
-    launch.session_file = launched.session_file;
-    return;
-  }
+  if (complete || !launch.one_host) launch.session_file.clear();
+  if (!launch.session_file.empty()) return;
   if (!launch.secret)
     throw UsageError(fmt::format(
         "{} need a secret to know each other by, and there is none; give every rank the same one with --secret-file "
         "FILE or in MUONWALK_SECRET, made for example with: (umask 077; head -c 32 /dev/urandom | base64 > secret)",
-        who_started(launched)));
+        who_started(launch)));
   if (launch.rendezvous_port == 0)
     throw UsageError(
         fmt::format("{} don't know where to meet; add --rendezvous HOST:PORT, or MUONWALK_RENDEZVOUS in the "
                     "environment, with rank 0's host and a free port of it",
-                    who_started(launched)));
+                    who_started(launch)));
 }
 
 }  // namespace
 
 std::optional<Launch> find_launch(const LaunchOptions& options, const Environment& environment) {
-  const std::optional<LaunchedRank> launched = find_launched_rank(options, environment);
-  if (!launched) {
+  std::optional<Launch> launch = find_launched_rank(options, environment);
+  if (!launch) {
     const std::vector<std::pair<std::string, const std::string*>> left = {{"--rendezvous", &options.rendezvous},
                                                                           {"--interface", &options.interface},
                                                                           {"--secret-file", &options.secret_file}};
@@ -201,18 +183,15 @@ std::optional<Launch> find_launch(const LaunchOptions& options, const Environmen
                         name, as_typed(*value)));
     return std::nullopt;
   }
-  Launch launch;
-  launch.rank = launched->rank;
-  launch.world_size = launched->world_size;
-  launch.local_rank = launched->local_rank.value_or(launched->rank);
-  launch.local_size = launched->local_size.value_or(launched->world_size);
-  launch.by_hand = launched->launcher == "hand";
-  launch.launcher = launched->launcher;
-  launch.told_by = launched->told_by;
-  choose_meeting(*launched, options, environment, launch);
-  if (launch.world_size == 1 && options.interface.empty()) launch.rendezvous_host.clear();  // it meets nobody
-  choose_address(*launched, options, launch);
-  if (launch.world_size > 1) choose_secret(*launched, options, environment, launch);
+  if (const auto meeting = environment("MUONWALK_RENDEZVOUS")) choose_meeting(*meeting, "MUONWALK_RENDEZVOUS", *launch);
+  if (!options.rendezvous.empty()) choose_meeting(options.rendezvous, "--rendezvous", *launch);
+  const bool meets_nobody = launch->world_size == 1;
+  if (meets_nobody && options.interface.empty()) launch->rendezvous_host.clear();
+  choose_address(options, *launch);
+  if (meets_nobody)
+    launch->session_file.clear();
+  else
+    choose_secret(options, environment, *launch);
   return launch;
 }
 
@@ -224,10 +203,10 @@ std::string launch_text(const Launch& launch) {
 RefusalDuty refusal_duty(const LaunchOptions& options, const Environment& environment) {
   RefusalDuty duty;
   try {
-    const std::optional<LaunchedRank> launched = find_launched_rank(options, environment);
-    if (!launched) return duty;
-    duty.of_run = launched->rank == 0;
-    duty.of_host = launched->launcher == "hand" || launched->local_rank.value_or(launched->rank) == 0;
+    const std::optional<Launch> launch = find_launched_rank(options, environment);
+    if (!launch) return duty;
+    duty.of_run = launch->rank == 0;
+    duty.of_host = launch->by_hand || launch->local_rank == 0;
   } catch (const UsageError&) {
     // Who this process is can't be told, so nobody else may be relied on to print it.
   }

@@ -4,28 +4,8 @@
 #include <string>
 
 #include "sim/launch/launched_rank.hpp"
-#include "sim/transport/secret.hpp"
 
 namespace muonwalk::sim {
-
-/// A process that a launcher, or somebody by hand, has started as one rank of a run of several processes.
-struct Launch {
-  int rank = 0;                 ///< this process's number
-  int world_size = 1;           ///< processes of the run
-  int local_rank = 0;           ///< its number among those on this host; `rank` where that is not known
-  int local_size = 1;           ///< processes on this host; the world size where that is not known
-  bool one_host = true;         ///< all of them are on this host, or may only talk over its loopback
-  bool by_hand = false;         ///< started with --rank and --world-size
-  std::string launcher;         ///< "Open MPI", "torchrun", "Slurm", "PMI", or "hand"
-  std::string told_by;          ///< the variable or option that says so: "OMPI_COMM_WORLD_RANK", "--rank"
-  std::string address;          ///< the numeric address that this process binds its ports to: "127.0.0.1", "10.0.0.2"
-  std::string rendezvous_host;  ///< the host on which rank 0 listens: a name or an address
-  int rendezvous_port = 0;  ///< the port at which it listens; 0 where rank 0 takes any and tells it in the session file
-  /// A file in a folder that is the launcher's and this user's alone, in which rank 0 leaves its port and the secret;
-  /// empty where both are known otherwise, and with a single rank, who meets nobody.
-  std::string session_file;
-  std::optional<Secret> secret;  ///< the launch's; nothing where rank 0 makes one and tells it in the session file
-};
 
 /// Which rank of which launch this process is; nothing where no launcher has started it and no --rank is given. Options
 /// win over the environment; of launchers that were started by another, the inner one counts: torchrun, then Open MPI,

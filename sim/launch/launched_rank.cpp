@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -46,39 +46,40 @@ class Variables {
 };
 
 // Rank and size from two variables, and the same on this host where there are variables for it.
-LaunchedRank rank_of(const Variables& variables, const std::string& launcher, const std::string& rank,
-                     const std::string& size, const std::string& local_rank, const std::string& local_size) {
-  LaunchedRank launched;
+Launch rank_of(const Variables& variables, const std::string& launcher, const std::string& rank,
+               const std::string& size, const std::string& local_rank, const std::string& local_size) {
+  Launch launched;
   launched.launcher = launcher;
   launched.told_by = rank;
-  launched.world_size = variables.number(size, 1, kMostProcesses, "a number of processes");
-  launched.rank = variables.number(rank, 0, launched.world_size - 1, fmt::format("a rank of {}", launched.world_size));
-  if (variables.has(local_size))
+  launched.local_size = launched.world_size = variables.number(size, 1, kMostProcesses, "a number of processes");
+  launched.local_rank = launched.rank =
+      variables.number(rank, 0, launched.world_size - 1, fmt::format("a rank of {}", launched.world_size));
+  launched.local_known = variables.has(local_size);
+  if (launched.local_known)
     launched.local_size = variables.number(local_size, 1, launched.world_size, "the number of those on this host");
-  if (variables.has(local_rank)) {
-    const int most = launched.local_size.value_or(launched.world_size) - 1;
-    launched.local_rank = variables.number(local_rank, 0, most, "a rank among those on this host");
-  }
+  if (variables.has(local_rank))
+    launched.local_rank = variables.number(local_rank, 0, launched.local_size - 1, "a rank among those on this host");
   return launched;
 }
 
-LaunchedRank torchrun_rank(const Environment& environment) {
+Launch torchrun_rank(const Environment& environment) {
   const Variables variables(environment, "torchrun");
-  LaunchedRank launched = rank_of(variables, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  Launch launched = rank_of(variables, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   if (variables.has("MASTER_ADDR") || variables.has("MASTER_PORT")) {
     // torchrun's own store listens at this port, so ours takes the next one.
     const int port = variables.number("MASTER_PORT", 1, kMostPort - 1, "a port that has one after it");
     if (variables.text("MASTER_ADDR").empty())
       variables.refuse("MASTER_PORT comes without MASTER_ADDR", "both say where the ranks meet");
-    launched.meeting = HostAndPort{variables.text("MASTER_ADDR"), port + 1};
+    launched.rendezvous_host = variables.text("MASTER_ADDR");
+    launched.rendezvous_port = port + 1;
   }
   return launched;
 }
 
-LaunchedRank open_mpi_rank(const Environment& environment) {
+Launch open_mpi_rank(const Environment& environment) {
   const Variables variables(environment, "Open MPI");
-  LaunchedRank launched = rank_of(variables, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                                  "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+  Launch launched = rank_of(variables, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                            "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
   if (const std::string folder = variables.text("PMIX_SERVER_TMPDIR"); !folder.empty()) {
     std::string job = variables.text("PMIX_NAMESPACE");
     for (char& c : job)
@@ -88,7 +89,7 @@ LaunchedRank open_mpi_rank(const Environment& environment) {
   return launched;
 }
 
-LaunchedRank pmi_rank(const Environment& environment) {
+Launch pmi_rank(const Environment& environment) {
   return rank_of(Variables(environment, "PMI"), "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
 }
 
@@ -122,32 +123,35 @@ std::string first_host(const std::string& list) {
   return list.substr(0, end) + list.substr(end + 1, first - end - 1) + list.substr(close + 1, rest - close - 1);
 }
 
-LaunchedRank slurm_rank(const Environment& environment) {
+Launch slurm_rank(const Environment& environment) {
   const Variables variables(environment, "Slurm");
-  LaunchedRank launched = rank_of(variables, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
+  Launch launched = rank_of(variables, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
   const int node = whole_number(variables.text("SLURM_NODEID"), 0, kMostProcesses).value_or(0);
-  launched.local_size = variables.text("SLURM_STEP_NUM_NODES") == "1"
-                            ? launched.world_size
-                            : tasks_on_node(variables.text("SLURM_STEP_TASKS_PER_NODE"), node);
-  const std::string host = first_host(variables.text("SLURM_STEP_NODELIST"));
-  if (!host.empty()) {
+  const std::optional<int> tasks = variables.text("SLURM_STEP_NUM_NODES") == "1"
+                                       ? launched.world_size
+                                       : tasks_on_node(variables.text("SLURM_STEP_TASKS_PER_NODE"), node);
+  launched.local_known = tasks.has_value();
+  launched.local_size = tasks.value_or(launched.world_size);
+  launched.rendezvous_host = first_host(variables.text("SLURM_STEP_NODELIST"));
+  if (!launched.rendezvous_host.empty()) {
     // Slurm gives no port. This one is the same for all processes of a step, and another for most others; ports that
     // the system gives to whoever asks for any begin later.
     const auto number = [&](const char* name) { return std::strtoull(variables.text(name).c_str(), nullptr, 10); };
     const std::uint64_t step = number("SLURM_JOB_ID") * 131 + number("SLURM_STEP_ID");
-    launched.meeting = HostAndPort{host, static_cast<int>(20000 + step % 10000)};
+    launched.rendezvous_port = static_cast<int>(20000 + step % 10000);
   }
   return launched;
 }
 
-LaunchedRank rank_by_hand(const LaunchOptions& options) {
+Launch rank_by_hand(const LaunchOptions& options) {
   if (!options.rank || !options.world_size)
     throw UsageError(fmt::format("{} {} says only half of who this process is; --rank R and --world-size N go together",
                                  options.rank ? "--rank" : "--world-size",
                                  options.rank ? *options.rank : *options.world_size));
-  LaunchedRank launched;
-  launched.rank = *options.rank;
-  launched.world_size = *options.world_size;
+  Launch launched;
+  launched.rank = launched.local_rank = *options.rank;
+  launched.world_size = launched.local_size = *options.world_size;
+  launched.by_hand = true;
   launched.launcher = "hand";
   launched.told_by = "--rank";
   if (launched.world_size < 1 || launched.world_size > kMostProcesses)
@@ -169,14 +173,11 @@ Environment process_environment() {
 }
 
 std::optional<int> whole_number(const std::string& text, int least, int most) {
-  int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [read_to, error] = std::from_chars(text.data(), end, number);
-  if (text.empty() || error != std::errc() || read_to != end || number < least || number > most) return std::nullopt;
-  return number;
+  const std::optional<int> number = number_from<int>(text);
+  return number && *number >= least && *number <= most ? number : std::nullopt;
 }
 
-std::optional<LaunchedRank> find_launched_rank(const LaunchOptions& options, const Environment& environment) {
+std::optional<Launch> find_launched_rank(const LaunchOptions& options, const Environment& environment) {
   const auto has = [&](const char* name) { return environment(name).has_value(); };
   if (options.rank || options.world_size) return rank_by_hand(options);
   // RANK and WORLD_SIZE alone may be left over from anything.

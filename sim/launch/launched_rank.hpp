@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "sim/transport/secret.hpp"
+
 namespace muonwalk::sim {
 
 /// The value of an environment variable; nothing where it is not set. A function, so that tests can make one up.
@@ -24,27 +26,30 @@ struct LaunchOptions {
 /// The largest number of a port.
 constexpr int kMostPort = 65535;
 
-/// Where ranks meet.
-struct HostAndPort {
-  std::string host;  ///< a name or an address, without brackets
-  int port = 0;      ///< a number from 1 to kMostPort
+/// A process that a launcher, or somebody by hand, has started as one rank of a run of several processes.
+struct Launch {
+  int rank = 0;                 ///< this process's number
+  int world_size = 1;           ///< processes of the run
+  int local_rank = 0;           ///< its number among those on this host; `rank` where that is not known
+  int local_size = 1;           ///< processes on this host; the world size where that is not known
+  bool local_known = false;     ///< the launcher says how many of them are on this host
+  bool one_host = true;         ///< all of them are on this host, or may only talk over its loopback
+  bool by_hand = false;         ///< started with --rank and --world-size
+  std::string launcher;         ///< "Open MPI", "torchrun", "Slurm", "PMI", or "hand"
+  std::string told_by;          ///< the variable or option that says so: "OMPI_COMM_WORLD_RANK", "--rank"
+  std::string address;          ///< the numeric address that this process binds its ports to: "127.0.0.1", "10.0.0.2"
+  std::string rendezvous_host;  ///< the host on which rank 0 listens: a name or an address
+  int rendezvous_port = 0;  ///< the port at which it listens; 0 where rank 0 takes any and tells it in the session file
+  /// A file in a folder that is the launcher's and this user's alone, in which rank 0 leaves its port and the secret;
+  /// empty where both are known otherwise, and with a single rank, who meets nobody.
+  std::string session_file;
+  std::optional<Secret> secret;  ///< the launch's; nothing where rank 0 makes one and tells it in the session file
 };
 
-/// Who this process is, by one launcher or by hand, and what that launcher knows of the meeting.
-struct LaunchedRank {
-  int rank = 0;                        ///< its number among all
-  int world_size = 1;                  ///< processes of the run
-  std::optional<int> local_rank;       ///< its number among those on this host, where that is known
-  std::optional<int> local_size;       ///< processes on this host, where that is known
-  std::string launcher;                ///< the launcher's name, or "hand"
-  std::string told_by;                 ///< the variable or option that told the rank
-  std::optional<HostAndPort> meeting;  ///< nothing where the launcher names none
-  std::string session_file;            ///< a file in the launcher's private folder; empty where it has none
-};
-
-/// Looks for the launcher that started this process: options first, then the environment. Nothing where none did.
-/// Throws UsageError, one sentence, where what it says makes no sense.
-std::optional<LaunchedRank> find_launched_rank(const LaunchOptions& options, const Environment& environment);
+/// Looks for the launcher that started this process: options first, then the environment. Nothing where none did. Who
+/// it is, and what that launcher knows of the meeting: where it names none, the host is empty and the port 0. Throws
+/// UsageError, one sentence, where what it says makes no sense.
+std::optional<Launch> find_launched_rank(const LaunchOptions& options, const Environment& environment);
 
 /// The whole of `text` as a decimal number from `least` to `most`; nothing where it is none.
 std::optional<int> whole_number(const std::string& text, int least, int most);
