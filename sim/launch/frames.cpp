@@ -26,13 +26,6 @@ std::size_t announced_bytes(const char* header) {
   return bytes;
 }
 
-// Forgets what was dealt with at the beginning, once it is worth moving the rest.
-void drop_front(std::vector<char>& bytes, std::size_t& begin) {
-  if (begin < bytes.size() && begin < kReadBytes) return;
-  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(begin));
-  begin = 0;
-}
-
 // Waits until `events` can be done; false when the deadline has passed.
 bool wait_for(int descriptor, short events, steady_clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
@@ -48,7 +41,7 @@ FramedConnection::FramedConnection(Socket socket) : socket_(std::move(socket)) {
 }
 
 std::size_t FramedConnection::room() const {
-  const std::size_t taken = queued_.size() - sent_ + kHeaderBytes;
+  const std::size_t taken = queued_.size() + kHeaderBytes;
   return taken >= most_queued_bytes ? 0 : std::min(most_frame_bytes, most_queued_bytes - taken);
 }
 
@@ -57,18 +50,17 @@ bool FramedConnection::send(std::uint8_t type, const void* bytes, std::size_t co
   if (ended_) return true;
   if (count > room()) flush();
   if (ended_) return true;
-  if (queued_.size() - sent_ + kHeaderBytes + count > most_queued_bytes) return false;
+  if (queued_.size() + kHeaderBytes + count > most_queued_bytes) return false;
   for (int i = 0; i < 4; ++i) queued_.push_back(static_cast<char>(count >> 8 * i & 0xff));
   queued_.push_back(static_cast<char>(type));
-  const char* begin = static_cast<const char*>(bytes);
-  if (count > 0) queued_.insert(queued_.end(), begin, begin + count);
+  if (count > 0) queued_.append(static_cast<const char*>(bytes), count);
   flush();
   return true;
 }
 
 void FramedConnection::flush() {
-  while (!ended_ && sent_ < queued_.size()) {
-    const ssize_t sent = ::send(socket_.descriptor(), queued_.data() + sent_, queued_.size() - sent_, MSG_NOSIGNAL);
+  while (!ended_ && !queued_.empty()) {
+    const ssize_t sent = ::send(socket_.descriptor(), queued_.data(), queued_.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (sent < 0) {
@@ -77,14 +69,13 @@ void FramedConnection::flush() {
       read_more();
       return end(reason);
     }
-    sent_ += static_cast<std::size_t>(sent);
+    queued_.erase(0, static_cast<std::size_t>(sent));
   }
-  drop_front(queued_, sent_);
 }
 
 bool FramedConnection::flush_within(milliseconds time) {
   const auto deadline = steady_clock::now() + time;
-  for (flush(); !ended_ && sent_ < queued_.size(); flush())
+  for (flush(); !ended_ && !queued_.empty(); flush())
     if (!wait_for(descriptor(), POLLOUT, deadline)) return false;
   return !ended_;
 }
@@ -93,33 +84,29 @@ void FramedConnection::read_more() {
   std::array<char, kReadBytes> chunk;
   while (!ended_) {
     // A whole frame is enough for now: what has not been read holds the sender back.
-    if (arrived_.size() - begin_ >= kHeaderBytes + most_frame_bytes) return;
+    if (arrived_.size() >= kHeaderBytes + most_frame_bytes) return;
     const ssize_t count = recv(socket_.descriptor(), chunk.data(), chunk.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (count < 0) return end(std::strerror(errno));
     if (count == 0) return end("closed by the other end");
-    arrived_.insert(arrived_.end(), chunk.data(), chunk.data() + count);
+    arrived_.append(chunk.data(), static_cast<std::size_t>(count));
   }
 }
 
 std::optional<Frame> FramedConnection::receive() {
   read_more();
-  if (arrived_.size() - begin_ < kHeaderBytes) return std::nullopt;
-  const char* header = arrived_.data() + begin_;
-  const std::size_t count = announced_bytes(header);
+  if (arrived_.size() < kHeaderBytes) return std::nullopt;
+  const std::size_t count = announced_bytes(arrived_.data());
   if (count > most_frame_bytes) {
     arrived_.clear();
-    begin_ = 0;
     end("a frame is longer than any may be");
     return std::nullopt;
   }
-  if (arrived_.size() - begin_ - kHeaderBytes < count) return std::nullopt;
-  Frame frame;
-  frame.type = static_cast<std::uint8_t>(header[4]);
-  frame.bytes.assign(header + kHeaderBytes, header + kHeaderBytes + count);
-  begin_ += kHeaderBytes + count;
-  drop_front(arrived_, begin_);
+  if (arrived_.size() - kHeaderBytes < count) return std::nullopt;
+  const char* bytes = arrived_.data() + kHeaderBytes;
+  Frame frame{static_cast<std::uint8_t>(arrived_[4]), {bytes, bytes + count}};
+  arrived_.erase(0, kHeaderBytes + count);
   return frame;
 }
 
@@ -132,9 +119,7 @@ std::optional<Frame> FramedConnection::receive_within(milliseconds time) {
   }
 }
 
-short FramedConnection::events() const {
-  return static_cast<short>(sent_ < queued_.size() ? POLLIN | POLLOUT : POLLIN);
-}
+short FramedConnection::events() const { return static_cast<short>(queued_.empty() ? POLLIN : POLLIN | POLLOUT); }
 
 void FramedConnection::end(const std::string& reason) {
   if (ended_) return;
@@ -142,7 +127,6 @@ void FramedConnection::end(const std::string& reason) {
   reason_ = reason;
   socket_.close();
   queued_.clear();
-  sent_ = 0;
 }
 
 }  // namespace muonwalk::sim

@@ -65,10 +65,8 @@ class FramedConnection {
   void end(const std::string& reason);
 
   Socket socket_;
-  std::vector<char> arrived_;  // from begin_ on
-  std::size_t begin_ = 0;
-  std::vector<char> queued_;  // from sent_ on
-  std::size_t sent_ = 0;
+  std::string arrived_;  // and was not taken yet
+  std::string queued_;   // and was not sent yet
   bool ended_ = false;
   std::string reason_;
 };
