@@ -22,6 +22,16 @@ namespace {
 constexpr std::size_t kLeastBytes = 16;
 constexpr char kHowToMakeOne[] = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > secret)";
 
+// What is wrong with something open that has to be of this kind, and this user's alone: others may do nothing with it.
+std::string complaint(int descriptor, mode_t kind, const char* of_another_kind, const char* others_may) {
+  struct stat found = {};
+  if (fstat(descriptor, &found) != 0) return std::strerror(errno);
+  if ((found.st_mode & S_IFMT) != kind) return of_another_kind;
+  if (found.st_uid != geteuid()) return "it belongs to another user";
+  if ((found.st_mode & 077) != 0) return fmt::format("others may {} it (mode {:o})", others_may, found.st_mode & 0777);
+  return "";
+}
+
 }  // namespace
 
 Secret secret_from_text(const std::string& text, const std::string& from) {
@@ -60,20 +70,12 @@ Secret secret_of_run(const Secret& launch, const Challenge& run_number) {
 }
 
 std::string private_folder_complaint(int descriptor) {
-  struct stat found = {};
-  if (fstat(descriptor, &found) != 0) return std::strerror(errno);
-  if (!S_ISDIR(found.st_mode)) return "it is not a folder";
-  if (found.st_uid != geteuid()) return "it belongs to another user";
-  if ((found.st_mode & 077) != 0) return fmt::format("others may enter it (mode {:o})", found.st_mode & 0777);
-  return "";
+  return complaint(descriptor, S_IFDIR, "it is not a folder", "enter");
 }
 
 std::string read_private_file(int descriptor, std::string& text) {
-  struct stat found = {};
-  if (fstat(descriptor, &found) != 0) return std::strerror(errno);
-  if (!S_ISREG(found.st_mode)) return "it is not a file";
-  if (found.st_uid != geteuid()) return "it belongs to another user";
-  if ((found.st_mode & 077) != 0) return fmt::format("others may read or write it (mode {:o})", found.st_mode & 0777);
+  if (const std::string wrong = complaint(descriptor, S_IFREG, "it is not a file", "read or write"); !wrong.empty())
+    return wrong;
   std::array<char, kMostPrivateBytes + 1> bytes;
   std::size_t count = 0;
   for (ssize_t more = 1; more != 0 && count < bytes.size();) {
