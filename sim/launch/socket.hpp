@@ -5,7 +5,7 @@
 
 namespace muonwalk::sim {
 
-/// An open socket that closes itself.
+/// An open socket, or another open file, that closes itself.
 class Socket {
  public:
   Socket() = default;
@@ -24,6 +24,8 @@ class Socket {
   explicit operator bool() const { return descriptor_ >= 0; }
   /// Closes it now.
   void close();
+  /// Hands the descriptor over to whoever closes it.
+  int release() { return std::exchange(descriptor_, -1); }
 
  private:
   int descriptor_ = -1;

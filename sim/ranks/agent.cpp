@@ -101,7 +101,7 @@ bool Agent::take(const Frame& frame) {
       if (read_value(frame, taken_)) return true;
       break;
     case AgentFrame::goodbye:
-      close_pipe(*goodbye_);
+      goodbye_->close();
       return true;
     case AgentFrame::kill:
       rank_->end();
@@ -121,7 +121,7 @@ bool Agent::take(const Frame& frame) {
 }
 
 void Agent::send(AgentFrame type, const void* bytes, std::size_t count) {
-  run_->parent().send(static_cast<std::uint8_t>(type), bytes, count);
+  run_->parent().send(frame_type(type), bytes, count);
   sent_ += count + kFrameHeader;
 }
 

@@ -26,6 +26,9 @@ enum class AgentFrame : std::uint8_t {
   refused      ///< instead of an agent: which rank it would have been, and why its process refuses what was asked
 };
 
+/// As it travels.
+constexpr std::uint8_t frame_type(AgentFrame frame) { return static_cast<std::uint8_t>(frame); }
+
 /// How a rank is, as its agent sees it.
 struct RankSnapshot {
   double at = 0;                                              ///< on the agent's monotonic clock
@@ -54,7 +57,7 @@ constexpr double kSnapshotSeconds = 0.1;
 template <class Value>
 bool send_value(FramedConnection& connection, AgentFrame type, const Value& value) {
   static_assert(std::is_trivially_copyable_v<Value>);
-  return connection.send(static_cast<std::uint8_t>(type), &value, sizeof value);
+  return connection.send(frame_type(type), &value, sizeof value);
 }
 
 /// The value in such a frame; false when it is not one.

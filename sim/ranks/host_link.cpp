@@ -12,12 +12,13 @@
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+
+#include "sim/launch/socket.hpp"
 #endif
 
 namespace muonwalk::sim {
@@ -74,17 +75,13 @@ class NetlinkMessage {
   // Sends it; true when the kernel has done what it says.
   bool send() {
     reinterpret_cast<nlmsghdr*>(bytes_.data())->nlmsg_len = static_cast<std::uint32_t>(size_);
-    const int channel = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    if (channel < 0) return false;
+    const Socket channel(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
     alignas(nlmsghdr) char answer[4096];
-    bool done = false;
-    if (::send(channel, bytes_.data(), size_, 0) == static_cast<ssize_t>(size_) &&
-        recv(channel, answer, sizeof answer, 0) >= static_cast<ssize_t>(NLMSG_LENGTH(sizeof(nlmsgerr)))) {
-      const auto* header = reinterpret_cast<const nlmsghdr*>(answer);
-      done = header->nlmsg_type == NLMSG_ERROR && static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error == 0;
-    }
-    close(channel);
-    return done;
+    if (::send(channel.descriptor(), bytes_.data(), size_, 0) != static_cast<ssize_t>(size_) ||
+        recv(channel.descriptor(), answer, sizeof answer, 0) < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(nlmsgerr))))
+      return false;
+    const auto* header = reinterpret_cast<const nlmsghdr*>(answer);
+    return header->nlmsg_type == NLMSG_ERROR && static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error == 0;
   }
 
  private:
@@ -94,12 +91,9 @@ class NetlinkMessage {
 
 // Asks the kernel something about an interface.
 bool ask(const char* interface, unsigned long what, ifreq& request) {
-  const int channel = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (channel < 0) return false;
+  const Socket channel(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   std::strcpy(request.ifr_name, interface);
-  const bool answered = ioctl(channel, what, &request) == 0;
-  close(channel);
-  return answered;
+  return channel && ioctl(channel.descriptor(), what, &request) == 0;
 }
 
 bool set_address(unsigned long what, const std::string& address) {

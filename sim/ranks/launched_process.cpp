@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kMoment(1000);
 
 RefusalDuty duty;
 bool tells = true;
-LaunchOptions said;  // in the command line
+LaunchOptions asked;  // in the command line
 
 // What says which rank this is, in a command line that nobody has understood yet, and that may be wrong.
 LaunchOptions launch_options_in(int argc, char** argv) {
@@ -51,9 +51,9 @@ LaunchOptions launch_options_in(int argc, char** argv) {
 }  // namespace
 
 void speak_only_as_rank_0(int argc, char** argv) {
-  said = launch_options_in(argc, argv);
-  duty = refusal_duty(said, process_environment());
-  tells = duty.of_run || said.rank.has_value();
+  asked = launch_options_in(argc, argv);
+  duty = refusal_duty(asked, process_environment());
+  tells = duty.of_run || asked.rank.has_value();
   if (duty.of_run) return;
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0) return;
@@ -67,15 +67,15 @@ void hand_refusal_on(const std::string& sentence) {
   if (duty.of_run) return;
   std::optional<Launch> launch;
   try {
-    launch = find_launch(said, process_environment());
+    launch = find_launch(asked, process_environment());
     if (!launch) return;
     FramedConnection parent(join_rendezvous(*launch, kMoment).socket);
-    parent.send(static_cast<std::uint8_t>(AgentFrame::refused),
+    parent.send(frame_type(AgentFrame::refused),
                 fmt::format("rank {} on {} refuses what it was asked: {}", launch->rank, host_name(), sentence));
     while (!parent.ended() && parent.receive_within(kMoment)) {
     }
   } catch (const std::exception&) {  // the first process has refused as well, or nobody knows where it is
-    if (!launch && !said.rank) sleep(1);
+    if (!launch && !asked.rank) sleep(1);
   }
 }
 

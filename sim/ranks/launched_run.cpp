@@ -33,8 +33,6 @@ constexpr int kMostOfRefusal = 600;
 
 milliseconds in_milliseconds(double seconds) { return milliseconds(static_cast<long>(seconds * 1000)); }
 
-std::uint8_t type(AgentFrame frame) { return static_cast<std::uint8_t>(frame); }
-
 // The ranks that are not there, for a sentence.
 std::string missing_text(const std::vector<std::unique_ptr<FramedConnection>>& agents) {
   std::vector<std::size_t> missing;
@@ -90,7 +88,7 @@ LaunchedRun::LaunchedRun(const Launch& launch, const Hello& own, double timeout_
   secret_ = joined.secret;
   agents_.push_back(std::make_unique<FramedConnection>(std::move(joined.socket)));
   end_when_host_is_silent(parent().socket(), in_milliseconds(silence));
-  parent().send(type(AgentFrame::hello), own_.text());
+  parent().send(frame_type(AgentFrame::hello), own_.text());
 }
 
 LaunchedRun::~LaunchedRun() {
@@ -129,10 +127,10 @@ void LaunchedRun::meet_agents(const Launch& launch, double timeout_seconds, Prod
     for (auto each = unnamed.begin(); each != unnamed.end();) {
       const std::optional<Frame> frame = each->connection->receive();
       const std::optional<Hello> hello =
-          frame && frame->type == type(AgentFrame::hello) ? Hello::from(frame->bytes) : std::nullopt;
+          frame && frame->type == frame_type(AgentFrame::hello) ? Hello::from(frame->bytes) : std::nullopt;
       if (frame && !hello) {
         const std::string why =
-            frame->type == type(AgentFrame::refused)
+            frame->type == frame_type(AgentFrame::refused)
                 ? visible_name(std::string(frame->bytes.begin(), frame->bytes.end()), kMostOfRefusal)
                 : "a process that knows the secret of this run speaks another version of its protocol; install the "
                   "same program on all hosts";
@@ -186,7 +184,7 @@ void LaunchedRun::take_in(std::unique_ptr<FramedConnection> connection, const He
                                                 rank, hellos_[rank].host, hello.host)
                                   : refusal;
     send_value(*connection, AgentFrame::world_over, 2);
-    connection->send(type(AgentFrame::cause), why);
+    connection->send(frame_type(AgentFrame::cause), why);
     connection->flush_within(kLastWords);
     refuse(why);
     throw UsageError(why);
@@ -201,7 +199,7 @@ void LaunchedRun::tell_end(int code, const std::string& why) {
   for (auto& agent : agents_) {
     if (agent == nullptr) continue;
     send_value(*agent, AgentFrame::world_over, code);
-    if (!why.empty()) agent->send(type(AgentFrame::cause), why);
+    if (!why.empty()) agent->send(frame_type(AgentFrame::cause), why);
   }
   for (auto& agent : agents_)
     if (agent != nullptr) agent->flush_within(kLastWords);
@@ -219,9 +217,9 @@ Secret LaunchedRun::wait_for_world() {
     const std::optional<Frame> frame = parent().receive_within(milliseconds(100));
     Challenge number;
     int code = 3;
-    if (frame && frame->type == type(AgentFrame::begin) && read_value(*frame, number))
+    if (frame && frame->type == frame_type(AgentFrame::begin) && read_value(*frame, number))
       return secret_of_run(secret_, number);
-    if (frame && frame->type == type(AgentFrame::world_over) && read_value(*frame, code) && code != 0)
+    if (frame && frame->type == frame_type(AgentFrame::world_over) && read_value(*frame, code) && code != 0)
       end_agent(code, "");
     if (!frame) require_parent([] {});
   }
@@ -246,7 +244,7 @@ void LaunchedRun::end_agent(int code, const std::string& sentence) {
   for (bool over = false; !over;) {
     over = parent().ended() || launcher_is_gone() || monotonic_seconds() >= until;
     while (const std::optional<Frame> frame = over ? parent().receive() : parent().receive_within(milliseconds(100)))
-      if (frame->type == type(AgentFrame::cause) && launcher_.empty() && said.empty())
+      if (frame->type == frame_type(AgentFrame::cause) && launcher_.empty() && said.empty())
         said = visible_name(std::string(frame->bytes.begin(), frame->bytes.end()), kMostOfRefusal);
   }
   if (!said.empty()) print_error_line(fmt::format("{}: {}", own_.program, said));

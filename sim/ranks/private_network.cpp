@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,20 +26,15 @@ namespace muonwalk::sim {
 #ifndef __linux__
 
 PrivateNetwork::PrivateNetwork(int) {}
-PrivateNetwork::~PrivateNetwork() = default;
 bool PrivateNetwork::enter(int) const { return false; }
-void PrivateNetwork::close_files() {}
 
 #else
 
 namespace {
 
 bool write_file(const char* path, const std::string& text) {
-  const int file = open(path, O_WRONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  close(file);
-  return written;
+  const Socket file(open(path, O_WRONLY | O_CLOEXEC));
+  return file && write(file.descriptor(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 // Everybody keeps the number that they have: seen from inside, a user is who they are outside.
@@ -115,13 +111,10 @@ void make_networks(int channel, int hosts) {
 // How long a child may take: whoever stops it must not stop the run.
 constexpr auto kChildLimit = std::chrono::seconds(2);
 
-// How the work of a child process ended.
-enum class ChildEnd { well, badly, killed };
-
-// Runs `work` in a child process: `well` when it ended with 0 in time, `killed` when somebody else's signal ended it.
-// The child hears no interrupt, which is for the program, and dies with it.
+// Runs `work` in a child process: true when it ended with 0 in time; nothing when somebody else's signal ended it. The
+// child hears no interrupt, which is for the program, and dies with it.
 template <class Work>
-ChildEnd run_in_child(const Work& work) {
+std::optional<bool> run_in_child(const Work& work) {
   const InterruptHold hold;
   const pid_t child = fork();
   if (child == 0) {
@@ -129,7 +122,7 @@ ChildEnd run_in_child(const Work& work) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     _exit(work() ? 0 : 1);
   }
-  if (child < 0) return ChildEnd::badly;
+  if (child < 0) return false;
   const auto deadline = std::chrono::steady_clock::now() + kChildLimit;
   int status = 1;
   pid_t ended = 0;
@@ -138,50 +131,41 @@ ChildEnd run_in_child(const Work& work) {
     kill(child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    return ChildEnd::badly;
+    return false;
   }
-  if (ended == child && WIFSIGNALED(status)) return ChildEnd::killed;
-  return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? ChildEnd::well : ChildEnd::badly;
+  if (ended == child && WIFSIGNALED(status)) return std::nullopt;
+  return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 // True when it ended well. A child that somebody kills says nothing of what the system allows, so another one is tried.
 template <class Work>
 bool in_child(const Work& work) {
-  ChildEnd end = ChildEnd::killed;
-  for (int child = 0; child < 3 && end == ChildEnd::killed; ++child) end = run_in_child(work);
-  return end == ChildEnd::well;
+  std::optional<bool> well;
+  for (int child = 0; child < 3 && !well; ++child) well = run_in_child(work);
+  return well.value_or(false);
 }
 
 }  // namespace
 
-PrivateNetwork::PrivateNetwork(int hosts) : hosts_(hosts) {
-  int channel[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) != 0) return;
-  const bool made = in_child([&] { return make_networks(channel[1], hosts), true; });
-  close(channel[1]);
+PrivateNetwork::PrivateNetwork(int hosts) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+  const Socket channel(ends[0]);
+  Socket of_child(ends[1]);
+  const bool made = in_child([&] { return make_networks(of_child.descriptor(), hosts), true; });
+  of_child.close();
   int files[kMostFiles] = {-1, -1, -1};
-  if (made && receive_files(channel[0], files) >= static_cast<std::size_t>(hosts)) {
-    std::copy_n(files, hosts, networks_);
-    users_ = files[hosts];
-  }
-  close(channel[0]);
+  if (!made || receive_files(channel.descriptor(), files) < static_cast<std::size_t>(hosts)) return;
+  for (int host = 0; host < hosts; ++host) networks_[host] = Socket(files[host]);
+  users_ = Socket(files[hosts]);
   // All ranks are in it or none, so it is tried first by somebody who is none.
   for (int host = 0; host < hosts; ++host)
-    if (exists() && !in_child([this, host] { return enter(host); })) close_files();
-}
-
-PrivateNetwork::~PrivateNetwork() { close_files(); }
-
-void PrivateNetwork::close_files() {
-  for (int* file : {&users_, &networks_[0], &networks_[1]}) {
-    if (*file >= 0) close(*file);
-    *file = -1;
-  }
+    if (exists() && !in_child([this, host] { return enter(host); })) networks_[0].close();
 }
 
 bool PrivateNetwork::enter(int host) const {
-  if (!exists() || (users_ >= 0 && setns(users_, CLONE_NEWUSER) != 0)) return false;
-  if (setns(networks_[host], CLONE_NEWNET) != 0) return false;
+  if (!exists() || (users_ && setns(users_.descriptor(), CLONE_NEWUSER) != 0)) return false;
+  if (setns(networks_[host].descriptor(), CLONE_NEWNET) != 0) return false;
   // Who enters a user namespace is hidden from debuggers until it says that it need not be.
   prctl(PR_SET_DUMPABLE, 1);
   return true;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "sim/launch/socket.hpp"
+
 namespace muonwalk::sim {
 
 /// A network that only the ranks of one run can reach: a network namespace of its own with nothing in it but a
@@ -17,12 +19,9 @@ class PrivateNetwork {
   /// Makes one of this many hosts where the system allows it. The calling process stays in the network that it is in;
   /// it must not have other threads.
   explicit PrivateNetwork(int hosts = 1);
-  ~PrivateNetwork();
-  PrivateNetwork(const PrivateNetwork&) = delete;
-  PrivateNetwork& operator=(const PrivateNetwork&) = delete;
 
   /// False where the system forbids it.
-  bool exists() const { return networks_[0] >= 0; }
+  bool exists() const { return static_cast<bool>(networks_[0]); }
 
   /// Moves the calling process into it, to one of its hosts; true when that was done. It keeps its user and groups, and
   /// what it may do with files. The process must not have other threads. The signal that it gets when its parent dies
@@ -30,11 +29,8 @@ class PrivateNetwork {
   bool enter(int host = 0) const;
 
  private:
-  void close_files();
-
-  int users_ = -1;  // the user namespace that the network belongs to; none where root made it
-  int hosts_ = 1;
-  int networks_[kMostHosts] = {-1, -1};
+  Socket users_;  // the user namespace that the network belongs to; none where root made it
+  Socket networks_[kMostHosts];
 };
 
 }  // namespace muonwalk::sim

@@ -1,72 +1,126 @@
-#include <unistd.h>
-
 #include <cstdio>
 #include <optional>
 
+#include "sim/ranks/agent.hpp"
 #include "sim/ranks/gloo_groups.hpp"
+#include "sim/ranks/launched_run.hpp"
 #include "sim/ranks/private_network.hpp"
 #include "sim/ranks/rank_process.hpp"
 #include "sim/ranks/rank_side.hpp"
 #include "sim/ranks/rank_watch.hpp"
+#include "sim/ranks/remote_rank.hpp"
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/terminal.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-// Ranks that this process has forked.
+// The ranks of a launched run. Rank 0 is a child of this process, the others are agents' children; each has a key store
+// of its own, so what one writes is told to all others.
+class LaunchedWatch : public RankWatch {
+ public:
+  LaunchedWatch(const Options& options, const Progress& progress, LaunchedRun* run, KeyStore& store)
+      : RankWatch(options, progress), run_(run), store_(store) {}
+
+  void say_goodbye() {
+    for (RemoteRank* rank : remote_) rank->say_goodbye();
+  }
+  void add_remote(std::unique_ptr<RemoteRank> rank) {
+    remote_.push_back(rank.get());
+    add(std::move(rank));
+  }
+
+ protected:
+  void news_taken() override {
+    if (run_ == nullptr) return;
+    for (std::size_t r = 0; r < ranks().size(); ++r)
+      for (const Posted& posted : ranks()[r]->take_posted()) {
+        if (r != 0) store_.set(posted.key, posted.value);
+        for (std::size_t other = 0; other < remote_.size(); ++other)
+          if (other + 1 != r) remote_[other]->tell(posted);
+      }
+    if (run_->launcher_is_gone()) give_up("the launcher that has started this run is gone, so the run was ended");
+  }
+
+ private:
+  LaunchedRun* run_;
+  KeyStore& store_;
+  std::vector<RemoteRank*> remote_;  // ranks 1, 2, …
+};
+
+// Ranks that this process has forked; or, where they were launched, a world as one of the launched processes sees it,
+// or as the rank that it has forked. In an agent, the constructor returns when the world is over: from there on the
+// agent goes through the program as a rank that does nothing.
 class ProcessWorld : public World {
  public:
-  explicit ProcessWorld(const Options& options)
-      : store_(board_for(options)),
+  // `run` is null where no launcher has started the ranks.
+  ProcessWorld(const Options& options, LaunchedRun* run)
+      : options_(options),
+        run_(run),
+        store_(board_for(options)),
         progress_(std::make_unique<Progress>(options.grid.size())),
         goodbye_(open_pipe()),
-        watch_(options, *progress_) {
+        watch_(options, *progress_, run, *store_) {
     std::fflush(nullptr);  // what is still in a buffer would be printed once by every process
     try {
       require_no_other_threads();
-      if (options.network == NetworkKind::own) make_network(options);
-      for (int rank = 0; rank < options.grid.size() && !in_rank_; ++rank) start(options, rank);
-      if (!options.set_up.host_of_rank.empty() && hosts_ == 1 && !in_rank_)
-        print_error_line(
-            "the two hosts of this run are two addresses of one loopback, because its ranks have no two networks with "
-            "a cable between them");
-      network_.reset();  // it lasts as long as the ranks that are in it
-      if (in_rank_) return;
-      close(goodbye_.read_end);
-      goodbye_.read_end = -1;
-      watch_.wait_for_run(runs_, "rendezvous");
+      if (is_agent())
+        serve();
+      else if (run_ != nullptr)
+        start_launched();
+      else
+        start_all();
+      if (is_parent()) watch_.wait_for_run(runs_, "rendezvous");
     } catch (...) {  // the destructor of an object that was never whole does not run
       watch_.end_ranks();
-      close_pipe(goodbye_);
       throw;
     }
   }
 
   ~ProcessWorld() override {
     if (in_rank_) in_rank_->leave();
-    close_pipe(goodbye_);
+    if (is_agent()) return;
+    let_go();
     watch_.let_leave();
+    if (run_ != nullptr) run_->end_world(finished_);
   }
 
-  bool is_parent() const override { return !in_rank_; }
+  bool is_parent() const override { return !in_rank_ && !is_agent(); }
 
   void finish() override {
-    close_pipe(goodbye_);
+    let_go();
     watch_.require_ended(runs_);
+    finished_ = true;
   }
 
   StepReports run(const std::string& title, const RankBody& body, int step) override {
     ++runs_;
-    if (!in_rank_) return watch_.wait_for_run(runs_, title);
-    in_rank_->run(step, title, body);
+    if (is_parent()) return watch_.wait_for_run(runs_, title);
+    if (in_rank_) in_rank_->run(step, title, body);
     return {};
   }
 
  private:
+  bool is_agent() const { return run_ != nullptr && run_->is_agent(); }
+
+  void start_all() {
+    if (options_.network == NetworkKind::own) make_network();
+    for (int rank = 0; rank < options_.grid.size() && !in_rank_; ++rank) {
+      const int host = hosts_ > 1 ? options_.set_up.host_of_rank[static_cast<std::size_t>(rank)] : 0;
+      const auto enter_network = [this, host] { return !network_ || !network_->exists() || network_->enter(host); };
+      if (auto process = fork_own(rank, enter_network)) watch_.add(std::move(process));
+    }
+    if (!options_.set_up.host_of_rank.empty() && hosts_ == 1 && !in_rank_)
+      print_error_line(
+          "the two hosts of this run are two addresses of one loopback, because its ranks have no two networks with a "
+          "cable between them");
+    network_.reset();  // it lasts as long as the ranks that are in it
+    if (!in_rank_) goodbye_.read_end.close();
+  }
+
   // Two hosts, where the lesson asks for them and the system has them; else one network.
-  void make_network(const Options& options) {
-    if (!options.set_up.host_of_rank.empty()) {
+  void make_network() {
+    if (!options_.set_up.host_of_rank.empty()) {
       hosts_ = PrivateNetwork::kMostHosts;
       network_.emplace(hosts_);
       if (network_->exists()) return;
@@ -75,31 +129,64 @@ class ProcessWorld : public World {
     network_.emplace();
   }
 
-  void start(const Options& options, int rank) {
-    int reports = -1;
-    const int host = hosts_ > 1 ? options.set_up.host_of_rank[static_cast<std::size_t>(rank)] : 0;
-    const auto enter_network = [this, host] { return !network_ || !network_->exists() || network_->enter(host); };
-    if (auto process = fork_rank(rank, reports, enter_network)) {
-      watch_.add(std::move(process));
-      return;
-    }
-    watch_.leave_to_parent();
-    close(goodbye_.write_end);
-    in_rank_.emplace(options, rank, reports, goodbye_.read_end, *store_, *progress_);
+  void start_launched() {
+    store_->set_secret(run_->begin_world());
+    auto own = fork_own(run_->rank());
+    if (own == nullptr) return;
+    goodbye_.read_end.close();
+    own->lives_on(run_->own().host);
+    watch_.add(std::move(own));
+    for (int rank = 1; rank < options_.grid.size(); ++rank)
+      watch_.add_remote(
+          std::make_unique<RemoteRank>(run_->agent(rank), run_->hello(rank), run_->own(), progress_->slot(rank)));
   }
 
+  void serve() {
+    store_->set_secret(run_->wait_for_world());
+    auto own = fork_own(run_->rank());
+    if (own == nullptr) return;
+    goodbye_.read_end.close();
+    Agent(*run_, *own, *store_, progress_->slot(run_->rank()), goodbye_.write_end).serve();
+    goodbye_.write_end.close();
+  }
+
+  // Null in the rank.
+  std::unique_ptr<RankProcess> fork_own(int rank, const std::function<bool()>& first = nullptr) {
+    int reports = -1;
+    if (auto process = fork_rank(rank, reports, first)) return process;
+    watch_.leave_to_parent();
+    if (run_ != nullptr) run_->leave_to_parent();
+    goodbye_.write_end.close();
+    in_rank_.emplace(options_, rank, reports, goodbye_.read_end.descriptor(), *store_, *progress_);
+    return nullptr;
+  }
+
+  void let_go() {
+    goodbye_.write_end.close();
+    watch_.say_goodbye();
+  }
+
+  Options options_;
+  LaunchedRun* run_;
   std::unique_ptr<KeyStore> store_;
   std::unique_ptr<Progress> progress_;
   Pipe goodbye_;
   std::optional<PrivateNetwork> network_;
   int hosts_ = 1;  // that the network has
-  RankWatch watch_;
+  LaunchedWatch watch_;
   std::optional<RankSide> in_rank_;
   int runs_ = 1;  // the rendezvous is the first
+  bool finished_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<World> start_process_world(const Options& options) { return std::make_unique<ProcessWorld>(options); }
+std::unique_ptr<World> start_process_world(const Options& options) {
+  return std::make_unique<ProcessWorld>(options, nullptr);
+}
+
+std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun& run) {
+  return std::make_unique<ProcessWorld>(options, &run);
+}
 
 }  // namespace muonwalk::sim

@@ -43,17 +43,16 @@ void RankProcess::take_news() {
 }
 
 void RankProcess::read_records() {
-  while (pipe_ >= 0) {
+  while (pipe_) {
     const auto [place, bytes] = reader_.room();
-    const ssize_t got = read(pipe_, place, bytes);
+    const ssize_t got = read(pipe_.descriptor(), place, bytes);
     if (got > 0) {
       reader_.took(static_cast<std::size_t>(got));
       continue;
     }
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    close(pipe_);  // end of file: the rank is gone
-    pipe_ = -1;
+    pipe_.close();  // end of file: the rank is gone
   }
   sort_in(reader_.take());
 }
@@ -96,8 +95,7 @@ void RankProcess::end() {
     }
     ended_with(answer == pid_ ? status : kUnknownStatus);
   }
-  if (pipe_ >= 0) close(pipe_);
-  pipe_ = -1;
+  pipe_.close();
 }
 
 bool RankProcess::wait_for_end(double seconds) {
@@ -135,14 +133,7 @@ Pipe open_pipe() {
         "no pipe to the ranks could be opened: {}; allow more open files (ulimit -n) or ask for fewer ranks",
         strerror(errno)));
   for (int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
-  return {ends[0], ends[1]};
-}
-
-void close_pipe(Pipe& pipe) {
-  for (int* end : {&pipe.read_end, &pipe.write_end}) {
-    if (*end >= 0) close(*end);
-    *end = -1;
-  }
+  return {Socket(ends[0]), Socket(ends[1])};
 }
 
 void require_no_other_threads() {
@@ -165,21 +156,18 @@ std::unique_ptr<RankProcess> fork_rank(int rank, int& records, const std::functi
   const InterruptHold hold;
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0) {
-    close_pipe(pipe);
+  if (pid < 0)
     throw RunError(
         fmt::format("rank {} could not be started: the system allows no further process; allow more (ulimit -u) or ask "
                     "for fewer ranks",
                     rank));
-  }
   if (pid > 0) {
-    close(pipe.write_end);
-    fcntl(pipe.read_end, F_SETFL, O_NONBLOCK);
+    fcntl(pipe.read_end.descriptor(), F_SETFL, O_NONBLOCK);
 #ifdef F_SETPIPE_SZ
-    fcntl(pipe.read_end, F_SETPIPE_SZ, 1 << 20);
+    fcntl(pipe.read_end.descriptor(), F_SETPIPE_SZ, 1 << 20);
 #endif
     register_rank_process(pid);
-    return std::make_unique<RankProcess>(pid, pipe.read_end);
+    return std::make_unique<RankProcess>(pid, pipe.read_end.release());
   }
   leave_interrupts_to_the_parent();
   signal(SIGPIPE, SIG_IGN);
@@ -188,8 +176,7 @@ std::unique_ptr<RankProcess> fork_rank(int rank, int& records, const std::functi
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
   if (getppid() != parent) _exit(3);  // it died before we asked to be told
-  close(pipe.read_end);
-  records = pipe.write_end;
+  records = pipe.write_end.release();
   return nullptr;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "sim/launch/socket.hpp"
 #include "sim/ranks/report_stream.hpp"
 #include "sim/ranks/watched_rank.hpp"
 
@@ -23,7 +24,7 @@ class RankProcess : public WatchedRank {
   /// Its process id.
   pid_t pid() const { return pid_; }
   /// The read end of the pipe; −1 once the rank has closed it.
-  int file() const override { return pipe_; }
+  int file() const override { return pipe_.descriptor(); }
   void take_news() override;
   /// Kills the process, waits for its end, and closes the pipe.
   void end() override;
@@ -39,20 +40,18 @@ class RankProcess : public WatchedRank {
   void read_records();
   void ended_with(int status);
   pid_t pid_ = -1;
-  int pipe_ = -1;
+  Socket pipe_;
   ReportReader reader_;
 };
 
-/// Both ends of a pipe; −1 for an end that is closed.
+/// Both ends of a pipe.
 struct Pipe {
-  int read_end = -1;   ///< bytes come out here
-  int write_end = -1;  ///< bytes go in here
+  Socket read_end;   ///< bytes come out here
+  Socket write_end;  ///< bytes go in here
 };
 
 /// A pipe to a rank, closed in programs that a rank starts. Throws RunError where no more files may be open.
 Pipe open_pipe();
-/// Closes what is open of it.
-void close_pipe(Pipe& pipe);
 
 /// Throws RunError when this process has threads. A process that is forked from one with threads has the memory of them
 /// all and only one of them: locks that the others hold are held forever, and OpenMP waits for a team that does not

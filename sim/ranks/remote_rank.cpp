@@ -13,8 +13,6 @@
 namespace muonwalk::sim {
 namespace {
 
-std::uint8_t type(AgentFrame frame) { return static_cast<std::uint8_t>(frame); }
-
 [[noreturn]] void refuse_frame() { throw RunError("what an agent has sent is nothing that agents send"); }
 
 }  // namespace
@@ -51,11 +49,11 @@ void RemoteRank::take_news() {
 void RemoteRank::take(const Frame& frame) {
   RankSnapshot snapshot;
   int status = 0;
-  if (frame.type == type(AgentFrame::snapshot) && read_value(frame, snapshot)) {
+  if (frame.type == frame_type(AgentFrame::snapshot) && read_value(frame, snapshot)) {
     take_snapshot(snapshot);
-  } else if (frame.type == type(AgentFrame::records)) {
+  } else if (frame.type == frame_type(AgentFrame::records)) {
     take_records(frame);
-  } else if (frame.type == type(AgentFrame::ended) && read_value(frame, status)) {
+  } else if (frame.type == frame_type(AgentFrame::ended) && read_value(frame, status)) {
     ended_ = true;
     status_ = status;
     stop_signal_ = 0;
@@ -105,7 +103,7 @@ void RemoteRank::move_to_own_clock(SpanBatch& batch) {
 }
 
 void RemoteRank::end() {
-  if (!ended_) connection_->send(type(AgentFrame::kill), "");
+  if (!ended_) connection_->send(frame_type(AgentFrame::kill), "");
   ended_ = true;
 }
 
@@ -125,14 +123,14 @@ void RemoteRank::tell(const Posted& posted) {
   std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
   bytes += posted.key;
   bytes.append(posted.value.begin(), posted.value.end());
-  if (!connection_->send(type(AgentFrame::posted), bytes))
+  if (!connection_->send(frame_type(AgentFrame::posted), bytes))
     throw RunError(fmt::format(
         "the process {} on {} that was started for a rank does not take what it is told; see whether it is stopped",
         agent_pid_, host()));
 }
 
 void RemoteRank::say_goodbye() {
-  if (!ended_) connection_->send(type(AgentFrame::goodbye), "");
+  if (!ended_) connection_->send(frame_type(AgentFrame::goodbye), "");
 }
 
 }  // namespace muonwalk::sim
