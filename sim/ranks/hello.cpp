@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <climits>
 #include <fstream>
 
 #include "sim/ranks/reports.hpp"
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/text/names.hpp"
+#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -85,46 +84,29 @@ std::string Hello::text() const {
 }
 
 std::optional<Hello> Hello::from(const std::vector<char>& bytes) {
-  std::vector<std::string> fields;
-  for (auto at = bytes.begin(); at != bytes.end();) {
-    const auto end = std::find(at, bytes.end(), '\0');
-    if (end == bytes.end()) return std::nullopt;
-    fields.emplace_back(at, end);
-    at = end + 1;
-  }
-  if (fields.size() != 12 || fields[0] != kProtocol) return std::nullopt;
-  const auto number = [&](std::size_t field) { return whole_number(fields[field], INT_MIN, INT_MAX); };
+  const std::vector<std::string> fields = split_at({bytes.data(), bytes.size()}, '\0');
+  if (fields.size() != 13 || fields[0] != kProtocol || !fields[12].empty()) return std::nullopt;
+  const auto number = [&](std::size_t field) { return number_from<int>(fields[field]); };
   const std::optional<int> rank = number(1), world_size = number(2), pid = number(11);
   if (!rank || !world_size || !pid) return std::nullopt;
-  Hello hello;
-  hello.rank = *rank;
-  hello.world_size = *world_size;
-  hello.program = fields[3];
-  hello.arguments = fields[4];
-  hello.build = fields[5];
-  hello.chain = fields[6];
-  hello.with_eigen = fields[7];
-  hello.with_chain = fields[8];
-  hello.host = visible_name(fields[9], 64);
-  hello.boot = fields[10];
-  hello.pid = *pid;
-  return hello;
+  return Hello{*rank,      *world_size, fields[3],
+               fields[4],  fields[5],   fields[6],
+               fields[7],  fields[8],   visible_name(fields[9], 64),
+               fields[10], *pid};
 }
 
 Hello own_hello(const Launch& launch, const std::string& program, const std::vector<std::string>& arguments) {
-  Hello hello;
-  hello.rank = launch.rank;
-  hello.world_size = launch.world_size;
-  hello.program = program;
-  hello.arguments = common_arguments(arguments);
-  hello.build = build_of_this_program();
-  hello.chain = chain_kernel().name;
-  hello.with_eigen = digest_of_products(Products::eigen);
-  hello.with_chain = digest_of_products(Products::chain);
-  hello.host = visible_name(host_name(), 64);
-  hello.boot = content_of("/proc/sys/kernel/random/boot_id");
-  hello.pid = getpid();
-  return hello;
+  return {launch.rank,
+          launch.world_size,
+          program,
+          common_arguments(arguments),
+          build_of_this_program(),
+          chain_kernel().name,
+          digest_of_products(Products::eigen),
+          digest_of_products(Products::chain),
+          visible_name(host_name(), 64),
+          content_of("/proc/sys/kernel/random/boot_id"),
+          getpid()};
 }
 
 std::string refusal_of(const Hello& own, const Hello& theirs, Products products) {
