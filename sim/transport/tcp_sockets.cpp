@@ -7,7 +7,6 @@
 #if defined(__linux__)
 // The C library's <netinet/tcp.h> ends before the byte counters, and the kernel's header collides with it; hence a file
 // of its own that includes only the latter.
-#include <dirent.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <sys/ioctl.h>
@@ -18,6 +17,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace muonwalk::sim {
 
@@ -46,19 +47,19 @@ static std::string end_of(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)
 std::string local_end(int descriptor) { return end_of(descriptor, getsockname); }
 std::string peer_end(int descriptor) { return end_of(descriptor, getpeername); }
 
+// The bytes of an address, and its port.
+static std::pair<std::string, in_port_t> order_of(const std::vector<char>& address) {
+  sockaddr_in6 six = {};
+  sockaddr_in four = {};
+  std::memcpy(&six, address.data(), std::min(address.size(), sizeof(six)));
+  std::memcpy(&four, &six, sizeof(four));
+  if (six.sin6_family == AF_INET6)
+    return {{reinterpret_cast<char*>(&six.sin6_addr), sizeof(six.sin6_addr)}, six.sin6_port};
+  return {{reinterpret_cast<char*>(&four.sin_addr), sizeof(four.sin_addr)}, four.sin_port};
+}
+
 bool connects_to(const std::vector<char>& own, const std::vector<char>& theirs) {
-  sockaddr_in6 a = {}, b = {};
-  std::memcpy(&a, own.data(), std::min(own.size(), sizeof(a)));
-  std::memcpy(&b, theirs.data(), std::min(theirs.size(), sizeof(b)));
-  if (a.sin6_family == AF_INET6) {
-    const int order = std::memcmp(&a.sin6_addr, &b.sin6_addr, sizeof(a.sin6_addr));
-    return order > 0 || (order == 0 && a.sin6_port > b.sin6_port);
-  }
-  sockaddr_in of_a = {}, of_b = {};
-  std::memcpy(&of_a, &a, sizeof(of_a));
-  std::memcpy(&of_b, &b, sizeof(of_b));
-  const int order = std::memcmp(&of_a.sin_addr, &of_b.sin_addr, sizeof(of_a.sin_addr));
-  return order > 0 || (order == 0 && of_a.sin_port > of_b.sin_port);
+  return order_of(own) > order_of(theirs);
 }
 
 #if defined(__linux__)
@@ -90,19 +91,12 @@ bool is_still_there(const TcpSocket& socket) {
 
 std::vector<TcpSocket> connected_tcp_sockets() {
   std::vector<TcpSocket> sockets;
-  DIR* folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return sockets;
-  while (const dirent* entry = readdir(folder)) {
-    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
-    TcpSocket socket;
-    socket.descriptor = std::atoi(entry->d_name);
-    socket.inode = inode_of(socket.descriptor);
-    if (socket.inode == 0) continue;
-    socket.peer = peer_end(socket.descriptor);
-    socket.local = local_end(socket.descriptor);
-    if (!socket.peer.empty() && !socket.local.empty()) sockets.push_back(socket);
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", unreadable)) {
+    const int descriptor = std::atoi(entry.path().filename().c_str());
+    const TcpSocket socket{descriptor, inode_of(descriptor), local_end(descriptor), peer_end(descriptor)};
+    if (socket.inode != 0 && !socket.peer.empty() && !socket.local.empty()) sockets.push_back(socket);
   }
-  closedir(folder);
   return sockets;
 }
 
