@@ -102,28 +102,20 @@ class Fields {
     size_of(text);
     bytes(text.data(), text.size());
   }
-  void one(std::optional<std::string>& text) {
-    bool there = text.has_value();
+  template <class T>
+  void one(std::optional<T>& value) {
+    bool there = value.has_value();
     one(there);
-    if (there && !text) text.emplace();
-    if (there) one(*text);
+    if (there && !value) value.emplace();
+    if (there) one(*value);
   }
-  void one(std::vector<std::string>& texts) {
-    size_of(texts);
-    for (std::string& text : texts) one(text);
+  template <class T>
+  void one(std::vector<T>& all) {
+    size_of(all);
+    for (T& each : all) one(each);
   }
-  void one(std::optional<std::vector<RecordedSpan>>& spans) {
-    bool there = spans.has_value();
-    one(there);
-    if (!there) return;
-    if (!spans) spans.emplace();
-    size_of(*spans);
-    for (RecordedSpan& span : *spans) (*this)(span.tensor, span.begin, span.end, span.first);
-  }
-  void one(std::vector<ShownParameter>& parameters) {
-    size_of(parameters);
-    for (ShownParameter& parameter : parameters) (*this)(parameter.name, parameter.number);
-  }
+  void one(RecordedSpan& span) { (*this)(span.tensor, span.begin, span.end, span.first); }
+  void one(ShownParameter& parameter) { (*this)(parameter.name, parameter.number); }
   void one(Ledger& ledger) {
     std::vector<LedgerLine> lines = ledger.lines();
     size_of(lines);
