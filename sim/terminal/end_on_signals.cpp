@@ -54,6 +54,11 @@ void die_of(int number) {
   raise(number);  // comes when the handler has returned
 }
 
+bool is_ignored(int number) {
+  struct sigaction action {};
+  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t end_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -69,10 +74,8 @@ void reset_inherited_signals() {
   done = true;
   // SIGCHLD ignored would make the system forget how a rank ended. SIGPIPE ignored would turn "nobody reads any more"
   // from a quiet end into an error. SIGTERM ignored has no use that anybody relies on, and would leave only SIGKILL.
-  for (int number : {SIGCHLD, SIGPIPE, SIGTERM}) {
-    struct sigaction action {};
-    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) signal(number, SIG_DFL);
-  }
+  for (int number : {SIGCHLD, SIGPIPE, SIGTERM})
+    if (is_ignored(number)) signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -99,15 +102,10 @@ void end_on_signals(const std::string& sentence, void (*first)()) {
   action.sa_handler = end_everything;
   action.sa_flags = SA_RESTART;
   action.sa_mask = end_signals();
-  for (int number : kSignals) {
-    struct sigaction before {};
-    sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);  // under nohup, a hangup stays ignored
-  }
+  for (int number : kSignals)
+    if (!is_ignored(number)) sigaction(number, &action, nullptr);  // under nohup, a hangup stays ignored
   action.sa_handler = die_of;
-  struct sigaction before {};
-  sigaction(SIGPIPE, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGPIPE, &action, nullptr);
+  if (!is_ignored(SIGPIPE)) sigaction(SIGPIPE, &action, nullptr);
   signal(SIGXFSZ, SIG_IGN);
 }
 
