@@ -12,10 +12,6 @@ namespace {
 
 std::string name_of(const ComparedRun& run) { return fmt::format("{}, {}", run.optimizer, run.grid.text()); }
 
-bool on_grid(const ComparedRun& run, const char* optimizer, int dp, int tp) {
-  return run.optimizer == optimizer && run.grid.dp() == dp && run.grid.tp() == tp;
-}
-
 // Elements of state in one copy of it: Muon's DP ranks share one, and of AdamW's each has its own.
 double one_copy(const ComparedRun& run) {
   const double elements = static_cast<double>(run.state_elements);
@@ -35,7 +31,7 @@ ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const T
 OwnRuns own_runs(const std::vector<ComparedRun>& runs) {
   const auto find = [&runs](const char* optimizer, int dp, int tp) -> const ComparedRun* {
     for (const ComparedRun& run : runs)
-      if (on_grid(run, optimizer, dp, tp)) return &run;
+      if (run.optimizer == optimizer && run.grid.dp() == dp && run.grid.tp() == tp) return &run;
     return nullptr;
   };
   const ComparedRun *adamw = find("AdamW", 4, 1), *muon = find("Muon", 2, 2), *equal = find("Muon", 4, 1);

@@ -60,7 +60,9 @@ StepReports RankWatch::wait_for_run(int run, const std::string& title) {
     const double still = standstill.seconds(ranks_, now);
     if (still >= options_.timeout_seconds) give_up(cause_of_standstill(run, title));
     const int busy = computing.rank_beyond(kComputeTimeouts * options_.timeout_seconds, ranks_, now);
-    if (busy >= 0) give_up(cause_of_endless_work(busy));
+    if (busy >= 0)
+      give_up(fmt::format("{} {}", name(static_cast<std::size_t>(busy)),
+                          endless_work_text(progress_->step(busy), kComputeTimeouts * options_.timeout_seconds)));
     if (still >= kHopelessSeconds && run > 1) give_up_if_hopeless(title);
   }
   StepReports reports;
@@ -150,11 +152,6 @@ std::string RankWatch::cause_unheard_of(std::size_t r) const {
           : "its host does not answer, because it is gone or the network between the hosts is";
   return fmt::format("{} was not heard of {} for {} s: {}", name(r), where(r), std::floor(now_ - heard_of_at_[r]),
                      cause);
-}
-
-std::string RankWatch::cause_of_endless_work(int rank) const {
-  return name(static_cast<std::size_t>(rank)) + ' ' +
-         endless_work_text(progress_->step(rank), kComputeTimeouts * options_.timeout_seconds);
 }
 
 // After all its work, with nothing to complain of.

@@ -60,7 +60,6 @@ class RankWatch {
   std::string where(std::size_t rank) const;
   std::string cause_stopped(std::size_t rank) const;
   std::string cause_unheard_of(std::size_t rank) const;
-  std::string cause_of_endless_work(int rank) const;
   bool left_properly(std::size_t rank) const;
   std::string cause_of_loss();
   std::string cause_of_no_rendezvous() const;

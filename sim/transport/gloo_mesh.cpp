@@ -264,14 +264,13 @@ class Attempt {
     }
   }
 
-  template <class Bytes>
-  Buffer receive(int peer, std::uint64_t slot, Bytes& bytes) {
+  // Challenges and proofs are of one type.
+  Buffer receive(int peer, std::uint64_t slot, Proof& bytes) {
     Buffer buffer = context_->createUnboundBuffer(bytes.data(), bytes.size());
     buffer->recv(peer, slot);
     return buffer;
   }
-  template <class Bytes>
-  Buffer send(int peer, std::uint64_t slot, Bytes& bytes) {
+  Buffer send(int peer, std::uint64_t slot, Proof& bytes) {
     Buffer buffer = context_->createUnboundBuffer(bytes.data(), bytes.size());
     buffer->send(peer, slot);
     return buffer;
