@@ -162,18 +162,8 @@ constexpr double TrainingSoftware::*kTimeConstants[] = {
     &TrainingSoftware::product_efficiency, &TrainingSoftware::host_seconds_per_layer,
     &TrainingSoftware::node_hop_seconds,   &TrainingSoftware::pipeline_rank_seconds,
     &TrainingSoftware::node_link_share,    &TrainingSoftware::group_seconds_per_doubling};
-constexpr double kSteps[] = {1.08, 1.04, 1.02, 1.01};
-constexpr double kWild = 0.5;  // an error that counts no more than this
-constexpr int kMostRounds = 12;
 
-double misfit(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& software) {
-  double sum = 0;
-  for (const PublishedRun* run : runs)
-    sum += std::min(kWild, std::abs(std::log(predicted_speed(*run, software) / run->tokens_per_second)));
-  return sum;
-}
-
-// What `refitted` finds for all clean runs but those of a part, in the order of kTimeConstants.
+// What `refitted` (tests/refitted.hpp) finds for all clean runs but those of a part, in the order of kTimeConstants.
 struct KeptFit {
   const char* without;
   double constants[std::size(kTimeConstants)];
@@ -189,34 +179,12 @@ constexpr KeptFit kKeptFits[] = {{"1B", {0.49793, 0.004417973, 0.0004582407, 0.0
                                  {"32 nodes", {0.493, 0.00446, 0.00049, 0.00209, 0.6801459, 0.021816}},
                                  {"64 nodes", {0.493, 0.00446, 0.0004718519, 0.002069307, 0.64872, 0.0204}}};
 
-std::string nodes_text(const PublishedRun& run) { return count_text(run.layout.nodes, "node"); }
-
-}  // namespace
-
-TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& start) {
-  TrainingSoftware best = start;
-  if (runs.empty()) return best;
-  double least = misfit(runs, best);
-  for (const double step : kSteps) {
-    bool better = true;
-    for (int round = 0; better && round < kMostRounds; ++round) {
-      better = false;
-      for (const auto constant : kTimeConstants)
-        for (const double factor : {step, 1 / step}) {
-          TrainingSoftware tried = best;
-          tried.*constant *= factor;
-          if (const double found = misfit(runs, tried); found < least) {
-            least = found;
-            best = tried;
-            better = true;
-          }
-        }
-    }
-  }
-  return best;
+// The part that a run belongs to: "1B", "8 nodes".
+std::string part_of(const PublishedRun& run, HeldOut what) {
+  return what == HeldOut::size ? run.model : count_text(run.layout.nodes, "node");
 }
 
-// ── Held out
+}  // namespace
 
 TrainingSoftware fitted_without(const std::string& part) {
   const auto kept = std::find_if(std::begin(kKeptFits), std::end(kKeptFits),
@@ -233,7 +201,7 @@ std::vector<RunOutcome> held_out_outcomes(const PublishedRuns& carried, HeldOut 
   std::vector<RunOutcome> outcomes;
   for (const PublishedRun& run : carried.runs) {
     if (run.flagged("batch_mismatch")) continue;
-    const std::string part = what == HeldOut::size ? run.model : nodes_text(run);
+    const std::string part = part_of(run, what);
     if (fits.count(part) == 0) fits.emplace(part, fitted_without(part));
     outcomes.push_back({&run, predict_run(run, fits.at(part))});
   }
@@ -244,12 +212,10 @@ std::vector<RunOutcome> held_out_outcomes(const PublishedRuns& carried, HeldOut 
 
 namespace {
 
-using Wanted = std::function<bool(const PublishedRun&)>;
-
 // A part of the table: all layouts of a model, or of a number of nodes.
 struct RunPart {
+  HeldOut what;
   std::string name;
-  Wanted wanted;
 };
 
 std::vector<RunPart> parts_of(const PublishedRuns& runs) {
@@ -257,14 +223,10 @@ std::vector<RunPart> parts_of(const PublishedRuns& runs) {
   std::set<std::string> models;
   std::set<int> nodes;
   for (const PublishedRun& run : runs.runs) {
-    if (models.insert(run.model).second)
-      parts.push_back(
-          {visible_name(run.model), [model = run.model](const PublishedRun& each) { return each.model == model; }});
+    if (models.insert(run.model).second) parts.push_back({HeldOut::size, run.model});
     nodes.insert(run.layout.nodes);
   }
-  for (const int count : nodes)
-    parts.push_back(
-        {count_text(count, "node"), [count](const PublishedRun& each) { return each.layout.nodes == count; }});
+  for (const int count : nodes) parts.push_back({HeldOut::nodes, count_text(count, "node")});
   return parts;
 }
 
@@ -289,19 +251,25 @@ void add_scores(Table& table, const std::string& name, const std::vector<RunOutc
                of.failed > 0 ? Cell(of.balanced_accuracy()) : Cell(std::nullopt)});
 }
 
+void add_part(Table& table, const RunPart& part, const std::vector<RunOutcome>& outcomes) {
+  const auto has = [&part](const PublishedRun& run) { return part_of(run, part.what) == part.name; };
+  add_scores(table, visible_name(part.name), chosen(outcomes, has));
+}
+
 std::string part_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes) {
   Table table = score_table("clean runs");
   add_scores(table, "all", outcomes);
   add_scores(table, "up to 32 nodes", chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes <= 32; }));
-  for (const RunPart& part : parts_of(runs)) add_scores(table, part.name, chosen(outcomes, part.wanted));
+  for (const RunPart& part : parts_of(runs)) add_part(table, part, outcomes);
   return table.text();
 }
 
 // Constants fitted to all other clean runs, and scores on those that were left out.
 std::string held_out_table(const PublishedRuns& runs) {
   Table table = score_table("held out");
-  for (const RunPart& part : parts_of(runs))
-    add_scores(table, part.name, chosen(outcomes_of(runs, fitted_without(part.name)), part.wanted));
+  const std::vector<RunOutcome> sizes = held_out_outcomes(runs, HeldOut::size),
+                                nodes = held_out_outcomes(runs, HeldOut::nodes);
+  for (const RunPart& part : parts_of(runs)) add_part(table, part, part.what == HeldOut::size ? sizes : nodes);
   return table.text();
 }
 
@@ -368,8 +336,7 @@ std::string validation_text(const PublishedRuns& runs, bool held_out) {
     throw UsageError(
         "the table of runs has no results to compare with; it needs the columns status, tokens_per_s and "
         "memory_gb");
-  const TrainingSoftware& software = software_of("nanotron");
-  const std::vector<RunOutcome> outcomes = outcomes_of(runs, software);
+  const std::vector<RunOutcome> outcomes = outcomes_of(runs, software_of("nanotron"));
   std::string text = target_table(runs, outcomes, held_out) + "\n\n" + part_table(runs, outcomes) + "\n";
   if (held_out) text += "\n" + held_out_table(runs) + "\n";
   return text + "\n" + remark_lines() + "\n" + constant_lines();

@@ -46,16 +46,10 @@ struct Scores {
 /// nothing for is 0.
 Scores scores_of(const std::vector<RunOutcome>& outcomes);
 
-/// The software with the six constants of its time fitted to these runs alone, from `start` on: each is made larger or
-/// smaller as long as that helps, in steps from 8 % down to 1 %. What is to be small is the mean of
-/// |log(predicted / measured)|, where a run that is further off than 0.5 counts 0.5: some records are wild. The two
-/// constants of memory stay as they are. Returns `start` where there are no runs.
-TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& start);
-
 /// Runs that a set of constants was not fitted to: all of a model, or all on a number of nodes.
 enum class HeldOut { size, nodes };
 
-/// The outcomes of the runs that the program carries, each with constants that were fitted, by `refitted`, to the runs
+/// The outcomes of the runs that the program carries, each with constants that were fitted to the runs
 /// of other sizes, or on other numbers of nodes. Those fits are kept here. Where the runs that slow_path_nodes was read
 /// off are left out, there is no such number.
 std::vector<RunOutcome> held_out_outcomes(const PublishedRuns& carried, HeldOut what);

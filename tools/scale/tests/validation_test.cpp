@@ -11,6 +11,7 @@
 #include "src/text/text.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/near.hpp"
+#include "tools/scale/tests/refitted.hpp"
 #include "tools/scale/training_software.hpp"
 
 using namespace muonwalk;
@@ -153,10 +154,6 @@ TEST_CASE("validation_text: fits its columns, says what is met, and refuses a ta
 }
 
 TEST_CASE("fitted_without: the constants that are kept are those that a fit without these runs finds") {
-  const std::vector<double TrainingSoftware::*> constants = {
-      &TrainingSoftware::product_efficiency, &TrainingSoftware::host_seconds_per_layer,
-      &TrainingSoftware::node_hop_seconds,   &TrainingSoftware::pipeline_rank_seconds,
-      &TrainingSoftware::node_link_share,    &TrainingSoftware::group_seconds_per_doubling};
   std::map<std::string, std::vector<const PublishedRun*>> others;  // clean runs that are not of a part
   for (const PublishedRun& run : open_runs().runs) others[run.model], others[count_text(run.layout.nodes, "node")];
   REQUIRE(others.size() == 10);
@@ -166,9 +163,9 @@ TEST_CASE("fitted_without: the constants that are kept are those that a fit with
     const TrainingSoftware fit = refitted(runs, software_of("nanotron")), kept = fitted_without(part);
     CAPTURE(part);
     std::string values;
-    for (const auto constant : constants) values += std::to_string(1e6 * fit.*constant) + " ";
+    for (const auto constant : kRefitted) values += std::to_string(1e6 * fit.*constant) + " ";
     CAPTURE(values);
-    for (const auto constant : constants) CHECK(kept.*constant == near(fit.*constant, 1e-5));
+    for (const auto constant : kRefitted) CHECK(kept.*constant == near(fit.*constant, 1e-5));
     // slow_path_nodes was read off the runs on 64 nodes.
     CHECK(kept.slow_path_nodes == (part == "64 nodes" ? 0 : 64));
   }
