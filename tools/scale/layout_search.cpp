@@ -39,10 +39,24 @@ bool lie_evenly(const Cluster& cluster, std::initializer_list<std::pair<int, int
   }
 }
 
-// The layout with every way to take `sequences` in a batch; none where dp does not divide them.
-std::vector<TrainingLayout> with_every_batch(TrainingLayout layout, int sequences, const TrainingSoftware& software) {
+// Whether TP of this size divides the heads of a model, and each matrix that it cuts.
+bool can_be_cut(const ModelShape& model, int tp) {
+  if (model.heads % tp != 0) return false;
+  return std::all_of(model.tensors.begin(), model.tensors.end(), [tp](const TensorClass& each) {
+    // A vocabulary is padded.
+    const bool matrix = each.kind == TensorKind::hidden || each.kind == TensorKind::expert;
+    if (!matrix || each.tp_split_dim == SplitDim::none) return true;
+    return (each.tp_split_dim == SplitDim::rows ? each.shape.rows : each.shape.cols) % tp == 0;
+  });
+}
+
+// All ways to train on this grid, which is in `layout`; none where dp does not divide the batch.
+std::vector<TrainingLayout> layouts_on(const LayoutSearch& search, TrainingLayout layout, int sequences) {
   std::vector<TrainingLayout> layouts;
   if (sequences % layout.dp != 0) return layouts;
+  layout.nodes = (layout.ranks() + search.cluster.node() - 1) / search.cluster.node();
+  layout.zero = 1;
+  layout.ep = expert_ranks(search.model, search.cluster, layout.dp, layout.tp);
   const int own = sequences / layout.dp;
   for (const int micro_batch : {1, 2, 4, 8}) {
     if (own % micro_batch != 0 || own / micro_batch < layout.pp - 1) continue;
@@ -50,7 +64,7 @@ std::vector<TrainingLayout> with_every_batch(TrainingLayout layout, int sequence
     layout.accumulation = own / micro_batch;
     for (const Recomputation recomputation : {Recomputation::none, Recomputation::selective, Recomputation::full}) {
       // Fused attention keeps nothing that could be recomputed.
-      if (recomputation == Recomputation::selective && software.fused_attention) continue;
+      if (recomputation == Recomputation::selective && search.software.fused_attention) continue;
       layout.recomputation = recomputation;
       layouts.push_back(layout);
     }
@@ -100,20 +114,6 @@ std::string lost_time(double seconds) {
 
 }  // namespace
 
-bool can_be_cut(const ModelShape& model, int tp) {
-  if (model.heads % tp != 0) return false;
-  return std::all_of(model.tensors.begin(), model.tensors.end(), [tp](const TensorClass& each) {
-    // A vocabulary is padded.
-    const bool matrix = each.kind == TensorKind::hidden || each.kind == TensorKind::expert;
-    if (!matrix || each.tp_split_dim == SplitDim::none) return true;
-    return (each.tp_split_dim == SplitDim::rows ? each.shape.rows : each.shape.cols) % tp == 0;
-  });
-}
-
-bool lies_evenly(const Cluster& cluster, int dp, int tp, int pp) {
-  return lie_evenly(cluster, {{tp, 1}, {dp, tp}, {pp, tp * dp}});
-}
-
 int batch_sequences(const ModelShape& model, int gpus, const Batch& batch) {
   const bool fixed = batch.tokens > 0 && batch.per_gpu == 0;
   const Index tokens = fixed               ? batch.tokens
@@ -152,18 +152,6 @@ int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp
   return 1;
 }
 
-std::vector<TrainingLayout> layouts_on(const ModelShape& model, const Cluster& cluster,
-                                       const TrainingSoftware& software, int dp, int tp, int pp, int sequences) {
-  TrainingLayout layout;
-  layout.dp = dp;
-  layout.tp = tp;
-  layout.pp = pp;
-  layout.nodes = (layout.ranks() + cluster.node() - 1) / cluster.node();
-  layout.zero = 1;
-  layout.ep = expert_ranks(model, cluster, dp, tp);
-  return with_every_batch(layout, sequences, software);
-}
-
 std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
   const int node = search.cluster.node();
   if (search.gpus > kMostOfALayout)
@@ -177,11 +165,12 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
   for (const int tp : divisors_up_to(search.gpus, std::min<Index>(kMostTp, search.model.heads))) {
     if (!can_be_cut(search.model, tp)) continue;
     for (const int pp : divisors_up_to(search.gpus / tp, search.model.layers)) {
-      const int dp = search.gpus / tp / pp;
-      if (!lies_evenly(search.cluster, dp, tp, pp)) continue;
-      for (const TrainingLayout& each :
-           layouts_on(search.model, search.cluster, search.software, dp, tp, pp, sequences))
-        layouts.push_back(each);
+      TrainingLayout layout;
+      layout.dp = search.gpus / tp / pp;
+      layout.tp = tp;
+      layout.pp = pp;
+      if (!lie_evenly(search.cluster, {{tp, 1}, {layout.dp, tp}, {pp, tp * layout.dp}})) continue;
+      for (const TrainingLayout& each : layouts_on(search, layout, sequences)) layouts.push_back(each);
     }
   }
   if (layouts.empty())

@@ -51,20 +51,10 @@ struct FoundLayouts {
 /// divide them and their groups lie evenly in the cluster; 1 for a model without experts.
 int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp);
 
-/// Whether TP of this size divides the heads of a model, and each matrix that it cuts.
-bool can_be_cut(const ModelShape& model, int tp);
-
-/// Whether the groups of a grid lie evenly in the cluster's levels.
-bool lies_evenly(const Cluster& cluster, int dp, int tp, int pp);
-
-/// All ways to train on this grid with ZeRO-1 and `sequences` in a batch: micro-batches of 1, 2, 4 and 8 sequences,
-/// with and without recomputation, and at least as many micro-batches as 1F1B needs; experts are dealt out over
-/// expert_ranks. None where dp does not divide the batch.
-std::vector<TrainingLayout> layouts_on(const ModelShape& model, const Cluster& cluster,
-                                       const TrainingSoftware& software, int dp, int tp, int pp, int sequences);
-
-/// The layouts on all grids that use every GPU: tp up to 64 that divides the heads, pp up to the number of layers that
-/// divides what is left. Throws UsageError, one sentence, where there is none.
+/// The layouts with ZeRO-1 on all grids that use every GPU: tp up to 64 that divides the heads and each matrix that it
+/// cuts, pp up to the number of layers that divides what is left. On each grid: micro-batches of 1, 2, 4 and 8
+/// sequences, with and without recomputation, and at least as many micro-batches as 1F1B needs. Throws UsageError, one
+/// sentence, where there is none.
 std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search);
 
 /// The `most` fastest grids, each with the micro-batches and the recomputation with which it is fastest and fits. With
