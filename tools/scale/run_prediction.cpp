@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <queue>
 
 #include "src/errors.hpp"
@@ -26,12 +25,20 @@ constexpr char kRead[] = "the GPU's bandwidth, 90 % of it";
 constexpr double kAdamWTraffic = 24;
 // Muon: momentum and Nesterov in three kernels of 12 B; the new weights in two, a cast and a sum, of 18 B together.
 constexpr double kMomentumTraffic = 36, kMomentumKernels = 3, kUpdateTraffic = 18, kUpdateKernels = 2;
-// What a leaning makes of launches, links and the rest of a step: hosts differ by a factor of two; busy links reach
-// half of idle ones; and steps are off by so much (validate).
-constexpr double kSlowLaunch = 2, kFastLaunch = 0.6, kSlowLink = 0.5, kFastLink = 1.2, kStepError = 0.25;
-// Nobody's products are those that were timed; and a pair has this noise: dmuon's pairs of one model, FSDP-Z2 and
-// HSDP-Z3, differ by 2 to 7 % of a step (X-Square-Robot/dmuon, README at 001f582).
-constexpr double kSlowProducts = 0.75, kFastProducts = 1.15, kRunNoise = 0.025;
+// How a prediction leans where nobody measured, and what that makes of launches, links and products: hosts differ by a
+// factor of two; busy links reach half of idle ones; and nobody's products are those that were timed, whose band is
+// read at its low or its high end.
+struct Leaning {
+  double launch, link, products;
+  double ProductEfficiency::*end;
+  bool hides;  // transfers behind Newton–Schulz
+};
+constexpr Leaning kFast = {0.6, 1.2, 1.15, &ProductEfficiency::high, true},
+                  kMiddle = {1, 1, 1, &ProductEfficiency::value, false},
+                  kSlow = {2, 0.5, 0.75, &ProductEfficiency::low, false};
+// A step is off by so much (validate); and a pair has this noise: dmuon's pairs of one model, FSDP-Z2 and HSDP-Z3,
+// differ by 2 to 7 % of a step (X-Square-Robot/dmuon, README at 001f582).
+constexpr double kStepError = 0.25, kRunNoise = 0.025;
 // A kernel that a Python loop launches by itself takes as long as so many in a compiled graph: 10 µs where these
 // take 4.
 constexpr double kEagerLaunches = 2.5;
@@ -60,6 +67,18 @@ struct KernelTime {
 struct MatrixTime {
   KernelTime products, elementwise;
   double seconds() const { return products.seconds + elementwise.seconds; }
+  void add(const MatrixTime& other, double times) {
+    products.add(other.products, times);
+    elementwise.add(other.elementwise, times);
+  }
+};
+
+// What Muon does on the busiest rank.
+struct MuonWork {
+  MatrixTime time;              // of Newton–Schulz
+  double owned = 0;             // elements whose momentum it keeps
+  double transient = 0;         // bytes that it holds for a moment
+  std::vector<Term> transfers;  // what it sends
 };
 
 // What a matrix of Muon's means for one rank of the stage.
@@ -71,9 +90,8 @@ struct StageClass {
 
 class RunModel {
  public:
-  RunModel(const TrainingRun& run, Leaning leaning) : run_(run), leaning_(leaning) {
-    launch_ = run.launch * (leaning == Leaning::slow ? kSlowLaunch : leaning == Leaning::fast ? kFastLaunch : 1);
-    link_ = leaning == Leaning::slow ? kSlowLink : leaning == Leaning::fast ? kFastLink : 1;
+  RunModel(const TrainingRun& run, const Leaning& leaning) : run_(run), leaning_(leaning) {
+    launch_ = run.launch * leaning_.launch;
     device_ = run.cluster.accelerator;
     device_.flops_per_second = run.newton_schulz_flops_per_second;
     element_ = run.precision == Precision::fp32 ? 4 : 2;
@@ -95,13 +113,15 @@ class RunModel {
     prediction.adamw.seconds = prediction.muon.seconds = both;
     add(prediction.adamw, adamw_term(dense_ + experts_ + tables_));
     add(prediction.muon, adamw_term(dense_ + experts_ + tables_ - muon_));
+    MuonWork work;
     if (muon_ > 0) {
       replace_weight_gather(prediction.muon.seconds);
-      add_muon(prediction.muon);
+      work = muon_work();
+      add_muon(work, prediction.muon);
     }
     prediction.sent = sent_;
-    prediction.adamw.bytes = memory(0, 0);
-    prediction.muon.bytes = memory(muon_, transient_);
+    prediction.adamw.bytes = memory(0, {});
+    prediction.muon.bytes = memory(muon_, work);
     describe(prediction);
     return prediction;
   }
@@ -161,8 +181,8 @@ class RunModel {
     const double parameters = dense_ + experts_ + tables_;
     const int tp = run_.layout.tp;
     const double moved =
-        collective(CollectiveKind::all_gather, 2 * kBf16Bytes * parameters, run_.shard, tp).seconds +
-        collective(CollectiveKind::reduce_scatter, run_.gradient_bytes * parameters, run_.shard, tp).seconds;
+        collective(CollectiveKind::all_gather, 2 * kBf16Bytes * parameters, run_.shard, tp).total() +
+        collective(CollectiveKind::reduce_scatter, run_.gradient_bytes * parameters, run_.shard, tp).total();
     const double layers = static_cast<double>(run_.model.layers);
     both.push_back(term_of(
         terms::shard_traffic,
@@ -174,7 +194,7 @@ class RunModel {
     if (const int replicas = run_.layout.dp / run_.shard; replicas > 1) {
       const double all = collective(CollectiveKind::all_reduce, run_.gradient_bytes * parameters / run_.shard, replicas,
                                     run_.shard * tp)
-                             .seconds;
+                             .total();
       both.push_back(
           term_of(terms::replica_sum, at_least_0(in("all-reduce", all, "s", "of a shard's gradients") -
                                                  number<Formula>(2.0 / 3, "2/3") * in("slot", slot, "s", "above"))));
@@ -194,50 +214,40 @@ class RunModel {
 
   // ── Collectives
 
-  struct Collective {
-    double wait = 0, transfer = 0, seconds = 0;
-  };
   // `bytes` in `calls` calls over ranks that are `stride` apart. A call waits for its latency once per doubling of
   // the ranks, as NCCL takes trees where messages are small.
-  Collective collective(CollectiveKind kind, double bytes, int ranks, int stride, double calls = 1) const {
-    Collective time;
+  CollectiveSeconds collective(CollectiveKind kind, double bytes, int ranks, int stride, double calls = 1) const {
+    CollectiveSeconds time;
     if (ranks == 1) return time;
     const GroupSpread spread = group_spread(run_.cluster, ranks, stride);
     const bool broadcast = kind == CollectiveKind::broadcast;
     time.transfer =
         collective_seconds(broadcast ? CollectiveKind::all_gather : kind, bytes, run_.cluster, spread).transfer;
     if (broadcast) time.transfer *= ranks / (ranks - 1.0);
-    time.transfer /= link_;
+    time.transfer /= leaning_.link;
     for (std::size_t l = 0; l < spread.widths.size(); ++l)
-      time.wait += calls * std::ceil(std::log2(spread.widths[l])) * run_.cluster.levels[l].latency_seconds;
-    if (kind == CollectiveKind::all_reduce) time.wait *= 2;
-    time.wait = std::max(time.wait, calls * launch_);
-    time.seconds = time.wait + time.transfer;
+      time.latency += calls * std::ceil(std::log2(spread.widths[l])) * run_.cluster.levels[l].latency_seconds;
+    if (kind == CollectiveKind::all_reduce) time.latency *= 2;
+    time.latency = std::max(time.latency, calls * launch_);
     return time;
   }
 
-  void add_transfer(const TermKind& kind, double bytes, int ranks, int stride, double calls, RunStep& step) {
+  void add_transfer(const TermKind& kind, double bytes, int ranks, int stride, double calls, MuonWork& work) const {
     if (ranks == 1 || bytes == 0) return;
-    const Collective time = collective(kind.collective, bytes, ranks, stride, calls);
+    const CollectiveSeconds time = collective(kind.collective, bytes, ranks, stride, calls);
     const double sent = (kind.collective == CollectiveKind::all_reduce ? 2 : 1) * bytes * (ranks - 1.0) / ranks;
-    Formula seconds = in("calls", calls, "", "of one rank") * in("wait", time.wait / calls, "s", kRun) +
-                      in("bytes", sent, "B", "sent by one rank, as a ring sends them") /
-                          in("bandwidth", sent / time.transfer, "B/s", "the run's links");
-    if (leaning_ == Leaning::fast)
-      seconds = at_least_0(seconds - in("Newton–Schulz", step.newton_schulz, "s", "which may hide it"));
-    Term term = term_of(kind, std::move(seconds));
-    term.bytes_sent = sent;
-    add(step, std::move(term));
+    work.transfers.push_back(
+        term_of(kind, in("calls", calls, "", "of one rank") * in("wait", time.latency / calls, "s", kRun) +
+                          in("bytes", sent, "B", "sent by one rank, as a ring sends them") /
+                              in("bandwidth", sent / time.transfer, "B/s", "the run's links")));
+    work.transfers.back().bytes_sent = sent;
   }
 
   // ── Newton–Schulz
 
   double product_seconds(double flops) const {
-    const ProductEfficiency efficiency = product_efficiency(device_, flops);
-    return flops /
-           (device_.flops_per_second * (leaning_ == Leaning::slow   ? kSlowProducts * efficiency.low
-                                        : leaning_ == Leaning::fast ? std::min(1.0, kFastProducts * efficiency.high)
-                                                                    : efficiency.value));
+    const double reached = product_efficiency(device_, flops).*leaning_.end;
+    return flops / (device_.flops_per_second * std::min(1.0, leaning_.products * reached));
   }
 
   // One matrix, of whose products this rank computes a part.
@@ -307,28 +317,31 @@ class RunModel {
     return owned[static_cast<std::size_t>(busiest.second)];
   }
 
-  void add_muon(RunStep& step) {
-    MatrixTime time;
-    double owned = 0;  // elements whose momentum this rank keeps
-    std::vector<std::function<void()>> transfers;
+  MuonWork muon_work() const {
+    MuonWork work;
     if (run_.who == Orthogonalizers::strategy)
-      by_strategy(time, owned, transfers, step);
+      add_strategy(work);
     else
       for (const bool experts : {false, true})
         if (const std::vector<StageClass> all = classes(experts); !all.empty())
-          by_group(all, experts ? run_.layout.ep : 1, time, owned, transfers, step);
-    add_newton_schulz(time, step);
-    KernelTime update;
-    const double kernels = muon_kernels(), held = muon_ / (shards_all() ? run_.shard : 1);
-    update.add(kMomentumTraffic * owned / read_, 0, kMomentumTraffic * owned, 1);
-    update.add(kUpdateTraffic * held / read_, 0, kUpdateTraffic * held, 1);
-    const double waits = std::max(0.0, kernels * kEagerLaunches * launch_ - update.work);
+          add_group(all, experts ? run_.layout.ep : 1, work);
+    return work;
+  }
+
+  void add_muon(const MuonWork& work, RunStep& step) {
+    add_newton_schulz(work.time, step);
+    const double held = muon_ / (shards_all() ? run_.shard : 1);
+    const double momenta = kMomentumTraffic * work.owned, weights = kUpdateTraffic * held;
+    const double waits = std::max(0.0, muon_kernels() * kEagerLaunches * launch_ - (momenta / read_ + weights / read_));
     add(step, term_of(terms::muon_elementwise,
-                      in("bytes", update.flops_or_bytes, "B", "momentum of what it owns, weights of what it holds") /
+                      in("bytes", momenta + weights, "B", "momentum of what it owns, weights of what it holds") /
                               in("memory", read_, "B/s", kRead) +
                           in("waiting for launches", waits, "s", "beyond that")));
-    momentum_bytes_ = 4 * owned;
-    for (const auto& transfer : transfers) transfer();
+    for (Term term : work.transfers) {
+      if (leaning_.hides && run_.who != Orthogonalizers::strategy)
+        term.amount = at_least_0(term.amount - step.newton_schulz);
+      add(step, term);
+    }
   }
 
   // Of momenta and new weights. Experts lie in stacks; of a strategy of lesson 16, an owner has what it owns.
@@ -359,8 +372,7 @@ class RunModel {
                           in("waiting for launches", passes.seconds - passes.work, "s", "of small kernels")));
   }
 
-  void by_group(const std::vector<StageClass>& all, int ep, MatrixTime& time, double& owned,
-                std::vector<std::function<void()>>& transfers, RunStep& step) {
+  void add_group(const std::vector<StageClass>& all, int ep, MuonWork& work) const {
     const int tp = run_.layout.tp, dp = run_.layout.dp / ep, shard = std::max(1, std::min(run_.shard, dp));
     const bool deals = run_.who == Orthogonalizers::dealt || run_.who == Orthogonalizers::owner_all_to_all;
     const std::vector<double> mine = deals ? dealt(all, dp) : std::vector<double>();
@@ -374,9 +386,8 @@ class RunModel {
       const MatrixTime one =
           spread ? newton_schulz(each.of->shape, 1.0 / parts, kDTensorLaunches / (run_.compiled ? 1 : kEagerLaunches))
                  : each.time;
-      time.products.add(one.products, here);
-      time.elementwise.add(one.elementwise, here);
-      owned += here * elements / tp / (deals ? 1 : shards_all() ? shard : 1);
+      work.time.add(one, here);
+      work.owned += here * elements / tp / (deals ? 1 : shards_all() ? shard : 1);
       bytes += each.count * slice;
       count += each.count;
       if (tp > 1 && each.of->tp_split_dim != SplitDim::none) gathered += here * slice * tp, gathers += here;
@@ -384,12 +395,9 @@ class RunModel {
       const double m = static_cast<double>(std::min(each.of->shape.rows, each.of->shape.cols));
       products += each.count * run_.ns_steps * (2 * elements + m * m) * element_ / (shards_all() ? 1 : tp);
     }
-    transient_ = std::max(transient_, 3 * largest + (deals && !shards_all() ? bytes : 0));
-    const auto move = [this, &transfers, &step](const TermKind& kind, double of_all, int ranks, int stride,
-                                                double calls) {
-      transfers.push_back([this, &step, &kind, of_all, ranks, stride, calls] {
-        add_transfer(kind, of_all, ranks, stride, calls, step);
-      });
+    work.transient = std::max(work.transient, 3 * largest + (deals && !shards_all() ? bytes : 0));
+    const auto move = [&](const TermKind& kind, double of_all, int ranks, int stride, double calls) {
+      add_transfer(kind, of_all, ranks, stride, calls, work);
     };
     if (spread) {
       move(terms::muon_all_gather, products, parts, shards_all() ? tp : 1, 3.0 * run_.ns_steps * count);
@@ -414,7 +422,7 @@ class RunModel {
   }
 
   // By the plan of a strategy: what travels is muon_cost's, the kernels are those of each matrix in it.
-  void by_strategy(MatrixTime& time, double& owned, std::vector<std::function<void()>>& transfers, RunStep& step) {
+  void add_strategy(MuonWork& work) const {
     MuonSetup setup;
     setup.strategy = run_.strategy;
     setup.ns_steps = run_.ns_steps;
@@ -427,25 +435,22 @@ class RunModel {
       if (matrices.empty()) continue;
       const int dp = run_.layout.dp / (experts ? run_.layout.ep : 1), tp = run_.layout.tp;
       const MuonCost cost = muon_cost(
-          matrices, dp, tp, tp * (run_.layout.dp / dp), megatron_bucket(dp), setup, run_.cluster,
-          [&](const Work& work) {
-            const double part = work.flops / newton_schulz_flops(work.shape.rows, work.shape.cols, run_.ns_steps);
-            const MatrixTime one = newton_schulz(work.shape, std::min(1.0, part));
-            time.products.add(one.products, 1.0 / run_.strategy.period);
-            time.elementwise.add(one.elementwise, 1.0 / run_.strategy.period);
+          matrices, dp, tp, tp * (run_.layout.dp / dp), megatron_bucket(dp), setup, run_.cluster, [&](const Work& of) {
+            const double part = of.flops / newton_schulz_flops(of.shape.rows, of.shape.cols, run_.ns_steps);
+            work.time.add(newton_schulz(of.shape, std::min(1.0, part)), 1.0 / run_.strategy.period);
           });
       for (const Term& term : cost.terms)
-        if (term.kind != &terms::newton_schulz) transfers.push_back([this, term, &step] { add(step, term); });
-      transient_ = std::max(transient_, cost.transient_bytes);
+        if (term.kind != &terms::newton_schulz) work.transfers.push_back(term);
+      work.transient = std::max(work.transient, cost.transient_bytes);
     }
-    owned += muon_ / run_.layout.dp;
+    work.owned += muon_ / run_.layout.dp;
   }
 
   // ── Memory
 
-  std::vector<Term> memory(double muons, double transient) const {
+  std::vector<Term> memory(double muons, const MuonWork& work) const {
     const double all = dense_ + experts_ + tables_, shares = shards_all() ? run_.shard : 1;
-    const double state = kMomentBytes * (all - muons) / state_shares() + (muons > 0 ? momentum_bytes_ : 0);
+    const double state = kMomentBytes * (all - muons) / state_shares() + 4 * work.owned;
     std::vector<Term> bytes = {
         term_of(terms::parameters_and_state,
                 in("parameters", all, "", "of one rank, whole") *
@@ -460,9 +465,10 @@ class RunModel {
         gone += term.amount;
         bytes.push_back(std::move(term));
       }
-    if (transient > gone)
-      bytes.push_back(term_of(terms::gathered_matrices, in("the most at one time", transient, "B", "Newton–Schulz") -
-                                                            in("activations", gone, "B", "which are gone by then")));
+    if (work.transient > gone)
+      bytes.push_back(
+          term_of(terms::gathered_matrices, in("the most at one time", work.transient, "B", "Newton–Schulz") -
+                                                in("activations", gone, "B", "which are gone by then")));
     return bytes;
   }
 
@@ -486,22 +492,21 @@ class RunModel {
   }
 
   const TrainingRun& run_;
-  Leaning leaning_;
+  const Leaning& leaning_;
   Accelerator device_;  // whose peak is that of Newton–Schulz
-  double launch_ = 0, link_ = 1, element_ = 2, read_ = 0;
+  double launch_ = 0, element_ = 2, read_ = 0;
   double dense_ = 0, experts_ = 0, tables_ = 0, muon_ = 0;  // elements of one rank, whole
-  double transient_ = 0, momentum_bytes_ = 0;
   std::map<std::string, double> sent_;
 };
 
 }  // namespace
 
-RunAnswer predict_run(const TrainingRun& run, Leaning leaning) { return RunModel(run, leaning).predict(); }
+RunAnswer predict_run(const TrainingRun& run) { return RunModel(run, kMiddle).predict(); }
 
 std::pair<RunBand, RunBand> band_of(const TrainingRun& run) {
   const double step = predict_run(run).adamw.step();
-  const double least = predict_run(run, Leaning::fast).extra() - kRunNoise * step,
-               most = predict_run(run, Leaning::slow).extra() + kRunNoise * step;
+  const double least = RunModel(run, kFast).predict().extra() - kRunNoise * step,
+               most = RunModel(run, kSlow).predict().extra() + kRunNoise * step;
   // A step that is longer than predicted makes the share smaller.
   const auto share = [step](double extra, double error) { return extra / (step * (1 + (extra > 0 ? error : -error))); };
   return {{least, share(least, kStepError)}, {most, share(most, -kStepError)}};

@@ -36,9 +36,6 @@ struct RunStep {
   double memory() const { return total(bytes); }
 };
 
-/// How a prediction leans where nobody measured: to what is fast, to the middle, or to what is slow.
-enum class Leaning { fast, middle, slow };
-
 /// What Muon adds to a step of AdamW, with both steps.
 struct RunAnswer {
   RunStep adamw, muon;
@@ -56,7 +53,7 @@ struct RunAnswer {
 /// takes the sum over the kernels of its Newton–Schulz, each of which takes what its FLOPs or bytes do at the GPU's
 /// rates, and never less than a launch. Throws UsageError where a group of ranks does not lie evenly in the cluster, or
 /// a strategy can't work.
-RunAnswer predict_run(const TrainingRun& run, Leaning leaning = Leaning::middle);
+RunAnswer predict_run(const TrainingRun& run);
 
 /// The band in which nine of ten runs are expected: what Muon adds in seconds, and as a share of AdamW's step.
 struct RunBand {
