@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "src/errors.hpp"
-#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -57,8 +56,6 @@ ProductEfficiency product_efficiency(const Accelerator& accelerator, double prod
   efficiency.value = std::sqrt(efficiency.low * efficiency.high);
   return efficiency;
 }
-
-bool is_json_path(const std::string& name) { return ends_with(name, ".json"); }
 
 int GroupSpread::within(std::size_t level) const {
   int members = 1;

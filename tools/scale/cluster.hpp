@@ -76,9 +76,6 @@ std::vector<std::string> cluster_names();
 /// be read, a field that is missing, unknown, twice there, or not a number above 0.
 Cluster cluster_of(const std::string& name);
 
-/// Whether that names a file of a cluster, and not a cluster that is known.
-bool is_json_path(const std::string& name);
-
 /// How the ranks of a group lie in a cluster that is filled in rank order.
 struct GroupSpread {
   int ranks = 1;

@@ -4,9 +4,9 @@
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "src/text/words.hpp"
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/json_fields.hpp"
-#include "tools/scale/small_file.hpp"
 
 namespace muonwalk::sim {
 
@@ -30,6 +30,7 @@ constexpr KnownCluster kKnown[] = {
     {"a4000-pcie4x4", page_texts::a4000_pcie4x4}, {"epyc-vm", page_texts::epyc_vm}};
 
 constexpr double kTeraflop = 1e12, kGigaflop = 1e9, kMicrosecond = 1e-6;
+constexpr CurveAxes kBusBandwidth = {"units", 1, "bus_bandwidth_gb_per_s", kGigabyte};
 
 Accelerator accelerator_from(JsonFields fields) {
   Accelerator accelerator;
@@ -37,7 +38,7 @@ Accelerator accelerator_from(JsonFields fields) {
   accelerator.flops_per_second = fields.number("peak_tflop_per_s", kTeraflop);
   accelerator.memory_bytes = fields.number("memory_gib", kGibibyte);
   accelerator.memory_bytes_per_second = fields.number("memory_bandwidth_gb_per_s", kGigabyte);
-  accelerator.product_efficiency = fields.curves("product_efficiency", "gflop", kGigaflop, "share_of_peak", 1);
+  accelerator.product_efficiency = fields.curves("product_efficiency", {"gflop", kGigaflop, "share_of_peak", 1});
   for (const MeasuredCurve& curve : accelerator.product_efficiency)
     for (const MeasuredCurve::Point& point : curve.points)
       if (point.value > 1) fields.refuse("product_efficiency", "has a share of the peak that is above 1");
@@ -52,16 +53,14 @@ NetworkLevel level_from(JsonFields& fields, bool outermost) {
   level.accelerators = outermost ? fields.whole_or_all("accelerators_joined") : fields.whole("accelerators_joined");
   level.bytes_per_second = fields.number("bandwidth_gb_per_s", kGigabyte);
   level.latency_seconds = fields.number("latency_us", kMicrosecond);
-  level.all_reduce = fields.curve("all_reduce", "units", 1, "bus_bandwidth_gb_per_s", kGigabyte);
-  level.all_gather = fields.curve("all_gather", "units", 1, "bus_bandwidth_gb_per_s", kGigabyte);
+  level.all_reduce = fields.curve("all_reduce", kBusBandwidth);
+  level.all_gather = fields.curve("all_gather", kBusBandwidth);
   level.source = fields.text("source");
   fields.done();
   return level;
 }
 
-Cluster cluster_from(const std::string& path, const std::string& text) {
-  const JsonFile file{"cluster file", path};
-  const nlohmann::json root = file.parsed(text);
+Cluster cluster_from(const JsonFile& file, const nlohmann::json& root) {
   JsonFields fields(file, "", root);
   Cluster cluster;
   cluster.name = fields.text("name");
@@ -91,12 +90,10 @@ std::vector<std::string> cluster_names() {
 }
 
 Cluster cluster_of(const std::string& name) {
-  if (is_json_path(name))
-    return cluster_from(name, read_small_file(name, 1, [&](const char* reason) {
-                          JsonFile{"cluster file", name}.refuse(reason);
-                        }));
+  const JsonFile file{"cluster file", name};
+  if (ends_with(name, ".json")) return cluster_from(file, file.read());
   for (const KnownCluster& known : kKnown)
-    if (name == known.name) return cluster_from(name, known.text);
+    if (name == known.name) return cluster_from(file, file.parsed(known.text));
   throw UsageError(fmt::format("no cluster is called {}; take {}, or a file that ends in .json", in_quotes(name),
                                fmt::join(cluster_names(), ", ")));
 }

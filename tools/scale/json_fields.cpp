@@ -7,6 +7,7 @@
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "tools/scale/small_file.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -22,6 +23,10 @@ constexpr double kLeastNumber = 1e-12, kMostNumber = 1e15, kMostCount = 1e9;
 void JsonFile::refuse(const std::string& reason) const {
   throw UsageError(
       fmt::format("the {} {} can't be used: {}; docs/cost-model.md has its fields", kind, in_quotes(path), reason));
+}
+
+json JsonFile::read() const {
+  return parsed(read_small_file(path, 1, [this](const char* reason) { refuse(reason); }));
 }
 
 json JsonFile::parsed(const std::string& text) const {
@@ -85,6 +90,10 @@ int JsonFields::whole(const std::string& name, int least) {
   return static_cast<int>(number);
 }
 
+int JsonFields::whole_or(const std::string& name, int otherwise, int least) {
+  return has(name) ? whole(name, least) : otherwise;
+}
+
 int JsonFields::whole_or_all(const std::string& name) {
   if (!has(name) || !object_->at(name).is_string()) return whole(name);
   if (text(name) == "all") return 0;
@@ -126,29 +135,26 @@ std::vector<int> JsonFields::wholes(const std::string& name) {
   return all;
 }
 
-MeasuredCurve JsonFields::curve(const std::string& name, const char* at, double at_unit, const char* value,
-                                double value_unit) {
-  return has(name) ? curve_of(object(name), at, at_unit, value, value_unit) : MeasuredCurve{};
+MeasuredCurve JsonFields::curve(const std::string& name, const CurveAxes& axes) {
+  return has(name) ? curve_of(object(name), axes) : MeasuredCurve{};
 }
 
-std::vector<MeasuredCurve> JsonFields::curves(const std::string& name, const char* at, double at_unit,
-                                              const char* value, double value_unit) {
+std::vector<MeasuredCurve> JsonFields::curves(const std::string& name, const CurveAxes& axes) {
   std::vector<MeasuredCurve> all;
   if (has_list(name))
-    for (const JsonFields& each : objects(name)) all.push_back(curve_of(each, at, at_unit, value, value_unit));
+    for (const JsonFields& each : objects(name)) all.push_back(curve_of(each, axes));
   else if (has(name))
-    all.push_back(curve(name, at, at_unit, value, value_unit));
+    all.push_back(curve(name, axes));
   return all;
 }
 
-MeasuredCurve JsonFields::curve_of(JsonFields fields, const char* at, double at_unit, const char* value,
-                                   double value_unit) {
+MeasuredCurve JsonFields::curve_of(JsonFields fields, const CurveAxes& axes) {
   MeasuredCurve curve;
   for (JsonFields& point : fields.objects("points")) {
-    curve.points.push_back({point.number(at, at_unit), point.number(value, value_unit)});
+    curve.points.push_back({point.number(axes.at, axes.at_unit), point.number(axes.value, axes.value_unit)});
     point.done();
     if (curve.points.size() > 1 && curve.points.back().at <= curve.points[curve.points.size() - 2].at)
-      point.refuse(at, "is not above that of the point before");
+      point.refuse(axes.at, "is not above that of the point before");
   }
   curve.source = fields.text("source");
   fields.done();

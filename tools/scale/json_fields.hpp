@@ -16,9 +16,20 @@ struct JsonFile {
 
   /// Throws UsageError.
   [[noreturn]] void refuse(const std::string& reason) const;
-  /// What the text of it says. A field that is there twice is refused, of which nlohmann/json itself would take the
-  /// second.
+  /// What stands in it, or in a text in its place. A field that is there twice is refused, of which nlohmann/json
+  /// itself would take the second.
+  /// @{
+  nlohmann::json read() const;
   nlohmann::json parsed(const std::string& text) const;
+  /// @}
+};
+
+/// What the two numbers of a curve's points are called, and what they are multiplied with.
+struct CurveAxes {
+  const char* at;
+  double at_unit;
+  const char* value;
+  double value_unit;
 };
 
 /// The fields of one object of a file: each is taken once, and what nobody took is unknown. All functions refuse what
@@ -43,6 +54,8 @@ class JsonFields {
   double number(const std::string& name, double unit);
   /// A whole number from `least` to 10⁹.
   int whole(const std::string& name, int least = 1);
+  /// The same, or where the field is left out, `otherwise`.
+  int whole_or(const std::string& name, int otherwise, int least = 1);
   /// A whole number, or "all", which is 0.
   int whole_or_all(const std::string& name);
   std::vector<std::string> texts(const std::string& name);
@@ -50,10 +63,9 @@ class JsonFields {
   JsonFields object(const std::string& name);
   std::vector<JsonFields> objects(const std::string& name, std::size_t most = 64);
   /// The object {"source": …, "points": [{`at`: …, `value`: …}, …]}; no curve where there is none.
-  MeasuredCurve curve(const std::string& name, const char* at, double at_unit, const char* value, double value_unit);
+  MeasuredCurve curve(const std::string& name, const CurveAxes& axes);
   /// Several of them, or one alone.
-  std::vector<MeasuredCurve> curves(const std::string& name, const char* at, double at_unit, const char* value,
-                                    double value_unit);
+  std::vector<MeasuredCurve> curves(const std::string& name, const CurveAxes& axes);
   /// Refuses a field that was not taken.
   void done() const;
 
@@ -61,8 +73,7 @@ class JsonFields {
   const std::string& where() const { return where_; }
 
  private:
-  static MeasuredCurve curve_of(JsonFields fields, const char* at, double at_unit, const char* value,
-                                double value_unit);
+  static MeasuredCurve curve_of(JsonFields fields, const CurveAxes& axes);
   const nlohmann::json& take(const std::string& name);
   const nlohmann::json& list(const std::string& name, const char* of, std::size_t most);
 

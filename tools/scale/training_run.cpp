@@ -12,7 +12,6 @@
 #include "src/text/names.hpp"
 #include "src/text/units.hpp"
 #include "tools/scale/json_fields.hpp"
-#include "tools/scale/small_file.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -150,13 +149,8 @@ class RunReader {
     layout.pp = whole(parallel, "pp", 1, 1);
     layout.ep = whole(parallel, "ep", 1, 1);
     const int rest = layout.tp * layout.pp;
-    int gpus = cluster.has("gpus") ? cluster.whole("gpus") : 0;
-    if (parallel.has("dp")) {
-      layout.dp = parallel.whole("dp");
-    } else {
-      layout.dp = std::max(1, gpus / rest);
-      assume(parallel, "dp", number_text(layout.dp));
-    }
+    int gpus = cluster.whole_or("gpus", 0);
+    layout.dp = whole(parallel, "dp", 1, std::max(1, gpus / rest));
     require_sizes(layout);
     if (gpus == 0) assume(cluster, "gpus", number_text(gpus = layout.ranks()));
     if (layout.ranks() != gpus)
@@ -212,7 +206,7 @@ class RunReader {
       run_.sharding = static_cast<ParameterSharding>(word(parallel, "shard", {"ddp", "zero1", "fsdp2", "hsdp"}));
       if (run_.sharding == ParameterSharding::hsdp) {
         replicate = whole(parallel, "replicate", 1, std::min(layout.nodes, layout.dp), ", the number of nodes");
-        run_.shard = parallel.has("shard_size") ? parallel.whole("shard_size") : layout.dp / replicate;
+        run_.shard = parallel.whole_or("shard_size", layout.dp / replicate);
       }
     }
     if (run_.sharding == ParameterSharding::hsdp && replicate * run_.shard != layout.dp)
@@ -225,14 +219,10 @@ class RunReader {
   void read_sizes(JsonFields& model) {
     ModelShape& shape = run_.model;
     sized_ = model.has("layers") || model.has("hidden");
-    const auto size = [&](const char* name, Index otherwise) {
-      return model.has(name) ? model.whole(name, 0) : otherwise;
-    };
-    const Index experts = size("experts", 0), used = size("experts_used", 0), expert_ffn = size("expert_ffn", 0);
-    if (model.has("vocabulary"))
-      shape.vocabulary = model.whole("vocabulary", 0);
-    else
-      assume(model, "vocabulary", "neither embedding nor output layer is counted");
+    const Index experts = model.whole_or("experts", 0, 0), used = model.whole_or("experts_used", 0, 0),
+                expert_ffn = model.whole_or("expert_ffn", 0, 0);
+    if (!model.has("vocabulary")) assume(model, "vocabulary", "neither embedding nor output layer is counted");
+    shape.vocabulary = model.whole_or("vocabulary", 0, 0);
     if (sized_) {
       shape.layers = model.whole("layers");
       shape.width = model.whole("hidden");
@@ -254,8 +244,7 @@ class RunReader {
     } else if (!model.has("matrices")) {
       model.refuse("layers", "is missing; it takes layers and hidden, or a list of matrices");
     } else {
-      for (const char* name : {"heads", "kv_heads", "ffn"})
-        if (model.has(name)) model.whole(name, 0);
+      for (const char* name : {"heads", "kv_heads", "ffn"}) model.whole_or(name, 0, 0);
       if (model.has("gated")) model.truth("gated");
     }
     if (experts == 0 && run_.layout.ep > 1)
@@ -302,7 +291,7 @@ class RunReader {
       for (JsonFields& fields : model.objects("matrices", 4096)) {
         RunMatrices each;
         each.name = visible_name(fields.text("name"));
-        each.count = fields.has("count") ? fields.whole("count") : 1;
+        each.count = fields.whole_or("count", 1);
         const std::vector<int> sides = fields.wholes("shape");
         if (sides.size() != 2 && sides.size() != 3)
           fields.refuse("shape", "is not a list of two sizes, or of three for a stack of matrices");
@@ -366,7 +355,7 @@ class RunReader {
     TrainingLayout& layout = run_.layout;
     run_.tokens = training.whole("tokens_per_step");
     const double rank_tokens = run_.tokens / layout.dp;
-    double micro = training.has("micro_batch_tokens") ? training.whole("micro_batch_tokens") : 0;
+    double micro = training.whole_or("micro_batch_tokens", 0);
     const bool given = micro > 0;
     double sequence = whole(training, "sequence", 1, 2048, " tokens");
     if (!given) {
@@ -482,8 +471,8 @@ TrainingRun training_run(const std::string& path, const std::string& text) {
 }
 
 TrainingRun read_training_run(const std::string& path) {
-  const JsonFile file{"run file", path};
-  return training_run(path, read_small_file(path, 1, [&](const char* reason) { file.refuse(reason); }));
+  const nlohmann::json root = JsonFile{"run file", path}.read();
+  return RunReader(path, root).read();
 }
 
 }  // namespace muonwalk::sim
