@@ -23,6 +23,9 @@ std::string strategy_text(const FoundLayout& found) {
   return found.strategy ? fmt::format("({})", found.strategy->letter) : "AdamW";
 }
 
+// Adds a sentence.
+void say(std::vector<std::string>& lines, const std::string& sentence) { append(lines, paragraph(sentence, 0, 2)); }
+
 // The strategies that the letters stand for.
 std::string legend(const std::vector<FoundLayout>& found) {
   std::map<char, const char*> names;
@@ -91,7 +94,7 @@ void append_extrapolations(std::vector<std::string>& lines, const std::vector<Te
         list += (list.empty() ? "" : ", ") + std::string(term.kind->name);
       }
   for (const auto& [input, list] : terms_of)
-    append(lines, paragraph(fmt::format("* outside of what was measured: {}; it is in: {}", input, list), 0, 2));
+    say(lines, fmt::format("* outside of what was measured: {}; it is in: {}", input, list));
 }
 
 // ── As JSON
@@ -163,35 +166,31 @@ std::string document(const Json& all) { return all.dump(1, ' ', true) + "\n"; }
 std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLayouts& found) {
   const FoundLayout& best = found.best.front();
   std::vector<std::string> lines;
-  append(lines, paragraph(fmt::format("{} on {} of {} with {}, {}", search.model.name,
-                                      search.gpus == 1 ? "1 GPU" : number_text(search.gpus) + " GPUs",
-                                      visible_name(search.cluster.name), search.software.name,
-                                      batch_of(search.model, best.layout)),
-                          0, 2));
+  say(lines, fmt::format("{} on {} of {} with {}, {}", search.model.name,
+                         search.gpus == 1 ? "1 GPU" : number_text(search.gpus) + " GPUs",
+                         visible_name(search.cluster.name), search.software.name, batch_of(search.model, best.layout)));
   lines.push_back(fmt::format("{} layouts, {} of them fit into {} of memory", number_text(found.tried),
                               number_text(found.fit), gibibytes_text(search.cluster.accelerator.memory_bytes)));
   lines.push_back("");
   append(lines, layout_table(search, found).lines());
-  if (const std::string names = legend(found.best); !names.empty()) append(lines, paragraph(names, 0, 2));
+  if (const std::string names = legend(found.best); !names.empty()) say(lines, names);
   lines.push_back("");
-  append(lines, paragraph("time: " + where_it_goes(best.prediction.seconds, time_text), 0, 2));
-  append(lines, paragraph("memory: " + where_it_goes(best.prediction.bytes, gibibytes_text), 0, 2));
-  if (best.prediction.muon) append(lines, paragraph(muon_share_text(best.prediction), 0, 2));
-  if (found.best.size() > 1) append(lines, paragraph("the runner-up is " + why_slower(best, found.best[1]), 0, 2));
+  say(lines, "time: " + where_it_goes(best.prediction.seconds, time_text));
+  say(lines, "memory: " + where_it_goes(best.prediction.bytes, gibibytes_text));
+  if (best.prediction.muon) say(lines, muon_share_text(best.prediction));
+  if (found.best.size() > 1) say(lines, "the runner-up is " + why_slower(best, found.best[1]));
   append_extrapolations(lines, best.prediction.seconds);
   return lines;
 }
 
 std::vector<std::string> explanation_text(const StepQuestion& question, const StepPrediction& prediction) {
   std::vector<std::string> lines;
-  append(lines, paragraph(fmt::format("{} on {} of {} with {}, {}: {}", question.model.name,
-                                      count_text(question.layout.ranks(), "GPU"), visible_name(question.cluster.name),
-                                      question.software.name, batch_of(question.model, question.layout),
-                                      text(question.layout)),
-                          0, 2));
+  say(lines, fmt::format("{} on {} of {} with {}, {}: {}", question.model.name,
+                         count_text(question.layout.ranks(), "GPU"), visible_name(question.cluster.name),
+                         question.software.name, batch_of(question.model, question.layout), text(question.layout)));
   append(lines, {"", "time of a step"});
   append(lines, explain(prediction.seconds, "s"));
-  if (prediction.muon) append(lines, paragraph(muon_share_text(prediction), 0, 2));
+  if (prediction.muon) say(lines, muon_share_text(prediction));
   append(lines, {"", "memory of the fullest stage, at its peak"});
   append(lines, explain(prediction.bytes, "B"));
   lines.push_back("");
@@ -279,37 +278,33 @@ std::vector<std::string> run_text(const TrainingRun& run, const RunAnswer& predi
   for (const auto& [collective, bytes] : prediction.sent)
     table.row({"sent by a rank: " + collective, "", gigabytes(bytes)});
   append(lines, table.lines());
-  append(lines, paragraph(fmt::format("T·m/B, what Newton–Schulz adds at most where nobody repeats it and all products "
-                                      "are as fast: {}",
-                                      signed_percent(prediction.jordan)),
-                          0, 2));
-  append(lines,
-         paragraph(fmt::format("A product of {} × {} takes as long as its launch; of Muon's {} matrices, {} have a "
-                               "product that waits for one",
-                               std::llround(prediction.least_side), std::llround(prediction.least_side),
-                               number_text(std::llround(prediction.matrices)),
-                               number_text(std::llround(prediction.waiting_matrices))),
-                   0, 2));
+  say(lines,
+      fmt::format("T·m/B, what Newton–Schulz adds at most where nobody repeats it and all products are as fast: {}",
+                  signed_percent(prediction.jordan)));
+  say(lines,
+      fmt::format("A product of {0} × {0} takes as long as its launch; of Muon's {1} matrices, {2} have a product "
+                  "that waits for one",
+                  std::llround(prediction.least_side), number_text(std::llround(prediction.matrices)),
+                  number_text(std::llround(prediction.waiting_matrices))));
   append(lines, {"", "a step with Muon"});
   append(lines, explain(muon.seconds, "s"));
   append(lines, {"", "memory with Muon"});
   append(lines, explain(muon.bytes, "B"));
   if (!run.assumed.empty()) append(lines, {"", "taken, because the file does not say it"});
-  for (const std::string& each : run.assumed) append(lines, paragraph("- " + each, 0, 2));
+  for (const std::string& each : run.assumed) say(lines, "- " + each);
   return lines;
 }
 
 std::string run_json(const TrainingRun& run, const RunAnswer& prediction, const std::pair<RunBand, RunBand>& band) {
   const auto side = [&run](const RunStep& step) {
-    Json json = {{"step_ms", kMilliseconds * step.step()},
-                 {"optimizer_ms", kMilliseconds * step.optimizer},
-                 {"memory_gb", step.memory() / kGigabyte},
-                 {"fits", fits_in(run, step)}};
     Json terms = Json::array();
     for (const Term& term : step.seconds)
       terms.push_back({{"name", term.kind->name}, {"ms", kMilliseconds * term.amount}, {"formula", term.formula}});
-    json["terms"] = terms;
-    return json;
+    return Json{{"step_ms", kMilliseconds * step.step()},
+                {"optimizer_ms", kMilliseconds * step.optimizer},
+                {"memory_gb", step.memory() / kGigabyte},
+                {"fits", fits_in(run, step)},
+                {"terms", terms}};
   };
   const auto end = [](const RunBand& each) {
     return Json{{"extra_ms", kMilliseconds * each.extra}, {"extra_percent", 100 * each.share}};

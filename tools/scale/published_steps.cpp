@@ -142,8 +142,7 @@ std::string figure(double value, const char* unit) {
   return fixed_text(value, value < 10 ? 2 : 1, unit);
 }
 
-}  // namespace
-
+// A table of such rows with its source below, and why rows are off that are off by more than 10 %.
 std::string table_of(const char* heading, const char* source, const std::vector<PublishedStep>& rows) {
   const bool bands = std::any_of(rows.begin(), rows.end(), [](const PublishedStep& row) { return row.high > 0; });
   Table table({{heading}, {"predicted", Side::right}});
@@ -162,6 +161,8 @@ std::string table_of(const char* heading, const char* source, const std::vector<
   }
   return with_notes(table, notes);
 }
+
+}  // namespace
 
 std::vector<PublishedStep> megatron_steps() {
   std::vector<PublishedStep> rows;
@@ -276,6 +277,17 @@ std::string pairs_table() {
        "(issue 7201: 651,211 tokens/s), of which neither layers nor experts are said, and no step with AdamW."});
 }
 
+// Of runs with Muon for which there is no step with AdamW: the optimizer's own time, and a whole step.
+std::vector<PublishedStep> unpaired_steps() {
+  const RunAnswer dion = predict_run(training_run("dion", page_texts::dion_1b)),
+                  marin = predict_run(training_run("marin", page_texts::marin_129b));
+  return {
+      {"1.06 B parameters, 8 × B200, the optimizer", 1000 * dion.muon.optimizer, 58 * 0.452, "ms",
+       "of dion's: which sizes these parameters have is not said, and FSDP2's own calls on the host are not counted"},
+      {"129 B, 14.6 B active, 512 × GB200, a step", marin.muon.step(), 8192 * 4096 / 2.77e6, "s",
+       "of marin's: 22.3 % of the peak were reached, in JAX; products are taken at what they reach alone"}};
+}
+
 std::string sweet_spots_table() {
   Table table({{"Muon (a) on 4 × A4000, PCIe 4.0 x4"},
                {"sent by a rank", Side::right},
@@ -306,16 +318,6 @@ std::vector<PublishedPair> published_pairs() {
                      each.tokens ? std::optional<double>(answer.jordan) : std::nullopt});
   }
   return pairs;
-}
-
-std::vector<PublishedStep> unpaired_steps() {
-  const RunAnswer dion = predict_run(training_run("dion", page_texts::dion_1b)),
-                  marin = predict_run(training_run("marin", page_texts::marin_129b));
-  return {
-      {"1.06 B parameters, 8 × B200, the optimizer", 1000 * dion.muon.optimizer, 58 * 0.452, "ms",
-       "of dion's: which sizes these parameters have is not said, and FSDP2's own calls on the host are not counted"},
-      {"129 B, 14.6 B active, 512 × GB200, a step", marin.muon.step(), 8192 * 4096 / 2.77e6, "s",
-       "of marin's: 22.3 % of the peak were reached, in JAX; products are taken at what they reach alone"}};
 }
 
 std::vector<SweetSpot> sweet_spots() {

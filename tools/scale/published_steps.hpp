@@ -38,8 +38,6 @@ std::vector<PublishedStep> published_bandwidths();
 
 /// All of the above as tables of at most 100 columns, each with its source and with its misses below it.
 std::string published_steps_text();
-/// A table of such rows with its source below, and why rows are off that are off by more than 10 %.
-std::string table_of(const char* heading, const char* source, const std::vector<PublishedStep>& rows);
 
 /// What Muon adds to a step of AdamW, of two runs that differ in nothing else, beside what the model says of the same
 /// run (tools/scale/runs), and what it would be if Muon cost nothing or T·m/B. All are shares of AdamW's published
@@ -55,9 +53,6 @@ struct PublishedPair {
   double error() const { return predicted - published; }
 };
 std::vector<PublishedPair> published_pairs();
-
-/// Of runs with Muon for which there is no step with AdamW: the optimizer's own time, and a whole step.
-std::vector<PublishedStep> unpaired_steps();
 
 /// What Muon sends on the machine of the published run, four A4000 over PCIe 4.0 x4, on dp 4, dp 2 × tp 2 and tp 4, by
 /// strategy (a): the report calls the second the sweet spot.

@@ -48,6 +48,18 @@ std::vector<Stage> equal_stages(const ModelShape& model, int pp) {
   return stages;
 }
 
+// The weights of one layer that one rank of an expert-parallel group of `ep` holds, before TP cuts them.
+double layer_weights(const ModelShape& model, int ep) {
+  if (model.experts.count == 0) return product_weights(model);
+  double here = 0;
+  for (const TensorClass& each : model.tensors) {
+    const double elements = each.elements() * static_cast<double>(each.count);
+    if (each.kind == TensorKind::expert) here += elements / ep;
+    if (each.kind == TensorKind::hidden) here += elements;
+  }
+  return here / static_cast<double>(model.layers);
+}
+
 }  // namespace
 
 std::vector<Stage> fill_stages(const ModelShape& model, int pp, const TrainingSoftware& software) {
@@ -72,17 +84,6 @@ double product_weights(const ModelShape& model) {
   const double width = static_cast<double>(model.width);
   const double attention = 2 * width * static_cast<double>((model.heads + model.key_value_heads) * model.head);
   return attention + (model.like_gpt2 ? 2 : 3) * width * static_cast<double>(model.hidden);
-}
-
-double layer_weights(const ModelShape& model, int ep) {
-  if (model.experts.count == 0) return product_weights(model);
-  double here = 0;
-  for (const TensorClass& each : model.tensors) {
-    const double elements = each.elements() * static_cast<double>(each.count);
-    if (each.kind == TensorKind::expert) here += elements / ep;
-    if (each.kind == TensorKind::hidden) here += elements;
-  }
-  return here / static_cast<double>(model.layers);
 }
 
 double stage_parameters(const ModelShape& model, const TrainingLayout& layout, const Stage& stage) {

@@ -33,9 +33,6 @@ std::string why_it_cannot_run(const ModelShape& model, const TrainingLayout& lay
 /// The weights of the products of one layer, those that one token is multiplied with.
 double product_weights(const ModelShape& model);
 
-/// The weights of one layer that one rank of an expert-parallel group of `ep` holds, before TP cuts them.
-double layer_weights(const ModelShape& model, int ep);
-
 /// The parameters that one rank of a stage holds.
 double stage_parameters(const ModelShape& model, const TrainingLayout& layout, const Stage& stage);
 
