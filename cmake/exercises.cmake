@@ -23,6 +23,23 @@ function(add_exercise lesson function)
   set_property(GLOBAL APPEND PROPERTY MUONWALK_EXERCISES ${lesson}/${function})
 endfunction()
 
+# checked_matrix(): src/numerics/matrix.hpp as a reader's code sees it, where element (row, col) is asked for: its indices are checked
+# (sim/classroom/checked_indices.hpp). What else includes the header has it as it is.
+function(checked_matrix)
+  set(header src/numerics/matrix.hpp)
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${header})
+  file(READ ${CMAKE_SOURCE_DIR}/${header} plain)
+  string(REPLACE "  float& operator()(" "  MUONWALK_CHECKED float& operator()(" checked "${plain}")
+  string(REPLACE "  float operator()(" "  MUONWALK_CHECKED float operator()(" checked "${checked}")
+  string(REPLACE "return values_[row * cols_ + col]" "return data()[MUONWALK_PLACE(row, col, rows_, cols_)]" checked "${checked}")
+  string(REGEX MATCHALL "MUONWALK_[A-Z]+" marks "${checked}")
+  list(LENGTH marks count)
+  if(NOT count EQUAL 4)
+    message(FATAL_ERROR "cmake/exercises.cmake does not find both operators () in ${header} to check their indices; look for them there")
+  endif()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/exercises/checked/${header} CONTENT "${checked}" @ONLY)
+endfunction()
+
 # finish_exercises(): the program that judges, when all exercises have been added; and, for sim/classroom/judging.py, how the
 # reader's file is compiled and linked: a word of the compiler's command line per line.
 function(finish_exercises)
@@ -35,8 +52,9 @@ function(finish_exercises)
   # All that notebooks load.
   get_property(libraries GLOBAL PROPERTY MUONWALK_NOTEBOOK_LIBRARIES)
   add_custom_target(notebook_libraries DEPENDS muonwalk ${libraries} ${judges})
+  checked_matrix()
   set(compile ${CMAKE_CXX_COMPILER} -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-parameter -D_GLIBCXX_ASSERTIONS -ffp-contract=off -fno-fast-math
-    -I${CMAKE_SOURCE_DIR} -fPIC)
+    -I${CMAKE_BINARY_DIR}/exercises/checked -I${CMAKE_SOURCE_DIR} -include sim/classroom/checked_indices.hpp -fPIC)
   if(MUONWALK_NATIVE)
     list(APPEND compile -march=native)
   endif()

@@ -6,6 +6,6 @@ using namespace muonwalk;
 Matrix my_columns(const Matrix& whole, int tp, int tp_rank) {
   Matrix slice(whole.rows(), whole.cols() / tp);
   for (Index i = 0; i < slice.rows(); ++i)
-    for (Index j = 0; j < slice.cols(); ++j) slice(i, j) = whole((tp_rank + 1) * 1000000000, j);
+    for (Index j = 0; j < slice.cols(); ++j) slice(i, j) = whole.data()[(tp_rank + 1) * 1000000000];
   return slice;
 }
