@@ -203,9 +203,12 @@ std::string RankWatch::cause_of_standstill(int run, const std::string& title) co
   for (std::size_t r = 0; r < ranks_.size(); ++r)
     if (now_ - heard_of_at_[r] >= kHopelessSeconds) return cause_unheard_of(r);
   if (run == 1) return cause_of_no_rendezvous();
-  std::vector<int> idle, waiting;
+  std::vector<int> idle, waiting, left;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    if (ranks_[r]->finished(run)) continue;
+    if (ranks_[r]->finished(run)) {
+      left.push_back(static_cast<int>(r));
+      continue;
+    }
     (progress_->slot(static_cast<int>(r)).waits_for != ProgressSlot::kNobody ? waiting : idle)
         .push_back(static_cast<int>(r));
   }
@@ -217,10 +220,13 @@ std::string RankWatch::cause_of_standstill(int run, const std::string& title) co
   const std::string cycle = progress_->cycle();
   const bool sends = std::any_of(waiting.begin(), waiting.end(),
                                  [this](int r) { return progress_->slot(r).waits_in == CollectiveKind::send; });
-  return fmt::format("nothing moved in step '{}' for {} s: {} {} for messages that {}{}{}", title,
+  const std::string gone =
+      left.empty() ? ""
+                   : fmt::format("; {} {} left the step", ranks_text(left, all), left.size() == 1 ? "has" : "have");
+  return fmt::format("nothing moved in step '{}' for {} s: {} {} for messages that {}{}{}{}", title,
                      options_.timeout_seconds, ranks_text(waiting, all),
                      waiting.size() == 1 || static_cast<int>(waiting.size()) == all ? "waits" : "wait",
-                     sends ? "do not get through" : "nobody sends", cycle.empty() ? "" : "; ", cycle);
+                     sends ? "do not get through" : "nobody sends", gone, cycle.empty() ? "" : "; ", cycle);
 }
 
 // There is nothing to wait for when ranks wait for each other. (A rank that was stopped may have what it waits for.)

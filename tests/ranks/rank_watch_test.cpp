@@ -238,11 +238,15 @@ TEST_CASE(
   CHECK(stands([](MadeUpRun& run) {
           run[0].done(2), run[1].done(2);
           run.waits(2, CollectiveKind::recv, 0);
-        }) == "nothing moved in step 'the step' for 0.1 s: rank 2 waits for messages that nobody sends");
+        }) ==
+        "nothing moved in step 'the step' for 0.1 s: rank 2 waits for messages that nobody sends; ranks 0–1 have left "
+        "the step");
   CHECK(stands([](MadeUpRun& run) {
           run[1].done(2);
           run.waits(0, CollectiveKind::recv, 1), run.waits(2, CollectiveKind::recv, ProgressSlot::kEverybody);
-        }) == "nothing moved in step 'the step' for 0.1 s: ranks 0, 2 wait for messages that nobody sends");
+        }) ==
+        "nothing moved in step 'the step' for 0.1 s: ranks 0, 2 wait for messages that nobody sends; rank 1 has left "
+        "the step");
   CHECK(stands([](MadeUpRun& run) {
           for (int rank = 0; rank < 3; ++rank) run.waits(rank, CollectiveKind::recv, (rank + 1) % 3);
         }) ==
