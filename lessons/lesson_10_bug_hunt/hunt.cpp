@@ -235,12 +235,16 @@ std::string loss_text(const std::vector<double>& losses) {
 std::vector<LessonOption> Hunt::options() {
   return {{"--mystery", fmt::format("1 to {}: a training with a bug in it; shows the symptoms", mysteries().size()),
            &mystery},
-          {"--evidence", "with --mystery: bits, bytes, resume or newton-schulz-calls", &evidence},
+          {"--evidence", "with --mystery: bits, bytes, resume or newton-schulz-calls", &asked},
           {"--suspect", "with --mystery: the bug that you suspect, one of --list-bugs", &suspect},
           {"--reveal", "with --mystery: which bug it was", &reveal}};
 }
 
-void Hunt::require_sensible(const LessonInfo& info, const Options& options) const {
+void Hunt::require_sensible(const LessonInfo& info, const Options& options) {
+  if (asked.size() > 1)
+    throw UsageError(fmt::format("--evidence shows one kind at a time, and {} were asked for; try --evidence {} alone",
+                                 asked.size(), as_typed(asked[0])));
+  evidence = asked.empty() ? "" : asked[0];
   if (!on()) {
     const std::string without = !suspect.empty()    ? "--suspect " + as_typed(suspect)
                                 : !evidence.empty() ? "--evidence " + as_typed(evidence)
@@ -296,15 +300,18 @@ std::vector<std::string> Hunt::report(const LessonInfo& info, const Options& opt
     append(lines, paragraph(mystery_of(mystery).story, 10, 10));
     lines.push_back(fmt::format("try       --bug {}: what the check says of it", bug()));
   } else {
-    std::vector<std::string> more, suspects;
+    std::vector<std::string> more;
     for (const std::string& kind : kEvidenceKinds)
       if (kind != evidence) more.push_back("--evidence " + kind);
     more.push_back("--suspect NAME");
     more.push_back("--reveal");
-    for (const Bug& bug : info.bugs)
-      if (bug.name != suspect) suspects.push_back(bug.name);
     append(lines, wrap_items("next      ", more));
-    append(lines, wrap_items("suspects  ", suspects));
+    const char* before = "suspects  ";
+    for (const Bug& bug : info.bugs) {
+      if (bug.name == suspect) continue;
+      append(lines, wrap_text(fmt::format("{}{}: {}", before, bug.name, bug.what), 12));
+      before = "          ";
+    }
   }
   lines.push_back(last);
   return lines;

@@ -68,18 +68,19 @@ std::string loss_text(const std::vector<double>& losses);
 /// The hunt of lesson 10, as its options say it: a numbered mystery is a training with one of the lesson's bugs in it.
 /// The hunter sees what it showed, asks for evidence, and names a suspect.
 struct Hunt {
-  std::string mystery;   ///< --mystery
-  std::string suspect;   ///< --suspect
-  std::string evidence;  ///< --evidence
-  bool reveal = false;   ///< --reveal
+  std::string mystery;             ///< --mystery
+  std::string suspect;             ///< --suspect
+  std::vector<std::string> asked;  ///< --evidence
+  std::string evidence;            ///< Of that the one kind, once require_sensible has seen it.
+  bool reveal = false;             ///< --reveal
 
   /// These options, for LessonInfo::options. They write into this struct.
   std::vector<LessonOption> options();
   /// A mystery was asked for.
   bool on() const { return !mystery.empty(); }
   /// Throws UsageError for a mystery, a suspect or a kind of evidence that there is not, for what goes with a mystery
-  /// only, and for what goes against one: --bug, another grid, and files of recordings or traces.
-  void require_sensible(const LessonInfo& info, const Options& options) const;
+  /// only, and for what goes against one: a second kind, --bug, another grid, and files of recordings or traces.
+  void require_sensible(const LessonInfo& info, const Options& options);
   /// The bug behind the mystery.
   std::string bug() const;
   /// The suspect is the culprit, or none was named.

@@ -140,6 +140,7 @@ TEST_CASE("the hunt: what can't work is one sentence and exit 2") {
         "--suspect gremlins is not a bug of this lesson; --list-bugs names the 8"},
        {{"--mystery", "4", "--suspect", "a\nb"}, "--suspect \"a\\nb\" is not a bug"},
        {{"--mystery", "4", "--evidence", "smell"}, "it is bits, bytes, resume or newton-schulz-calls"},
+       {{"--mystery", "4", "--evidence", "bits", "--evidence", "bytes"}, "--evidence shows one kind at a time"},
        {{"--suspect", "flat_matrix"},
         "--suspect flat_matrix goes with --mystery, which was not given; add --mystery 1"},
        {{"--evidence", "bits"}, "--evidence bits goes with --mystery"},
