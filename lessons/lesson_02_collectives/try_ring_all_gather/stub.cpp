@@ -5,6 +5,7 @@
 
 using namespace muonwalk;
 
+// Flat is a std::vector<float>.
 Flat ring_all_gather(Communicator& group, const Flat& shard) {
   Flat all(group.size() * shard.size());
   std::copy(shard.begin(), shard.end(), all.begin() + group.rank() * shard.size());

@@ -3,6 +3,7 @@
 
 using namespace muonwalk;
 
+// Matrix holds floats row by row: m(i, j), m.rows(), m.cols(), and all of them as m.flat().
 Matrix my_columns(const Matrix& whole, int tp, int tp_rank) {
   Matrix slice(whole.rows(), whole.cols() / tp);
   // Your code goes here.

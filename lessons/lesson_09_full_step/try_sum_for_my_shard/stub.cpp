@@ -3,6 +3,8 @@
 
 using namespace muonwalk;
 
+// Flat is a std::vector<float>.
+// Index is a signed integer of 64 bits.
 Flat sum_for_my_shard(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts) {
   Flat sum(counts[dp.rank()]);
   // Your code goes here.

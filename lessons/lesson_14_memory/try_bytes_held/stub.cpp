@@ -3,6 +3,7 @@
 
 using namespace muonwalk;
 
+// Layout has `buffers`; each of them has `parameters`, a DistMeta for each matrix, and `buckets`.
 HeldBytes bytes_held(const Layout& layout, int dp_rank, int muon_group) {
   HeldBytes held;
   // Your code goes here.

@@ -1,4 +1,6 @@
 // fails: It is the old weights
+#include <algorithm>
+
 #include "lessons/lesson_16_strategies/try_take_step/contract.hpp"
 
 using namespace muonwalk;

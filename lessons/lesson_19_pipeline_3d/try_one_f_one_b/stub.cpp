@@ -1,4 +1,6 @@
 // fails: All of it is zeros
+#include <algorithm>
+
 #include "lessons/lesson_19_pipeline_3d/try_one_f_one_b/contract.hpp"
 
 using namespace muonwalk;
