@@ -54,7 +54,10 @@ void compare(const std::string& rank, const std::vector<NamedMatrix>& held, cons
     comparison.elements += wanted.size();
     if (i >= held.size() || held[i].name != expected[i].name) {
       comparison.different += wanted.size();
-      found({fmt::format("first difference: {} does not hold {}", rank, visible_name(expected[i].name))});
+      const std::string name = visible_name(expected[i].name);
+      found({i < held.size() && held.size() >= expected.size()
+                 ? fmt::format("first difference: {} holds {} where {} belongs", rank, visible_name(held[i].name), name)
+                 : fmt::format("first difference: {} does not hold {}", rank, name)});
       continue;
     }
     const Matrix& here = held[i].matrix;

@@ -116,12 +116,16 @@ const char* advice(Outcome outcome) {
 // The words of a lesson's own sentence that mean nothing here are left out: its step is the reader's function, and
 // there is no option to be tried.
 std::string for_reader(std::string sentence, const std::string& function) {
-  const std::string step = "in step '" + function + "'";
-  if (const std::size_t at = sentence.find(step); at != std::string::npos)
-    sentence.replace(at, step.size(), "in " + function);
+  const std::pair<std::string, std::string> all_words[] = {
+      {"in step '" + function + "'", "in " + function},
+      {"in step 'hand over results'", "after " + function + " had returned: it wrote outside of its arrays"},
+      {"left the step", "returned"}};
+  for (const auto& [ours, readers] : all_words)
+    for (std::size_t at = 0; (at = sentence.find(ours)) != std::string::npos;)
+      sentence.replace(at, ours.size(), readers);
   for (const char* end : {", without a call, a phase", "; if it needs more, try"})
     sentence = sentence.substr(0, sentence.find(end));
-  return sentence + ".";
+  return sentence.back() == '.' ? sentence : sentence + ".";
 }
 
 Verdict broken(const std::string& function, const std::string& sentence) {
@@ -166,12 +170,9 @@ class Comparing {
   }
 
   Verdict verdict() {
-    for (std::size_t r = 0; r < made_.size(); ++r)
-      if (Verdict found = values(r); !found.solved()) return found;
-    for (std::size_t r = 0; r < made_.size(); ++r)
-      if (Verdict found = traffic(r); !found.solved()) return found;
-    for (std::size_t r = 0; r < made_.size(); ++r)
-      if (Verdict found = peak(r); !found.solved()) return found;
+    for (const auto part : {&Comparing::values, &Comparing::traffic, &Comparing::peak})
+      for (std::size_t r = 0; r < made_.size(); ++r)
+        if (Verdict found = (this->*part)(r); !found.solved()) return found;
     return {};
   }
 
@@ -200,8 +201,12 @@ class Comparing {
   std::string what_it_looks_like(std::size_t r) const {
     for (std::size_t i = 0; i < std::min(made_[r].result.size(), wanted_[r].size()); ++i) {
       const Matrix& held = made_[r].result[i].matrix;
+      const std::string& name = wanted_[r][i].name;
+      if (made_[r].result[i].name != name) return "";
       if (same_bits(held, wanted_[r][i].matrix)) continue;
-      std::vector<Look> looks = task_.looks ? task_.looks(rank_info(r)) : std::vector<Look>();
+      std::vector<Look> looks;
+      for (Look& look : task_.looks ? task_.looks(rank_info(r)) : std::vector<Look>())
+        if (look.of.empty() || look.of == name) looks.push_back(std::move(look));
       for (std::size_t other = 0; other < wanted_.size(); ++other)
         if (other != r && i < wanted_[other].size())
           looks.push_back({fmt::format("what {} should have", label(other)), wanted_[other][i].matrix});
@@ -210,7 +215,7 @@ class Comparing {
     return "";
   }
 
-  Verdict traffic(std::size_t r) const {
+  Verdict traffic(std::size_t r) {
     const Plan plan = task_.plan(rank_info(r));
     std::vector<Call> planned;
     for (const PlannedCall& each : calls_of(plan)) planned.push_back(each.call);
@@ -230,7 +235,7 @@ class Comparing {
     return verdict;
   }
 
-  Verdict peak(std::size_t r) const {
+  Verdict peak(std::size_t r) {
     const Index planned = peak_elements(task_.plan(rank_info(r)));
     if (made_[r].peak <= planned) return {};
     return {Outcome::peak_too_high,
@@ -274,8 +279,15 @@ Verdict judge_layout(const std::string& function, const Task& task, const Option
   }
   if (!sentence.empty()) return broken(function, sentence);
 
-  const auto results = lesson.collect(&Attempt::result);
-  const auto counts = lesson.collect(&Attempt::counts);
+  std::vector<std::vector<NamedMatrix>> results, counts;
+  try {
+    results = lesson.collect(&Attempt::result);
+    counts = lesson.collect(&Attempt::counts);
+  } catch (const RunError& error) {
+    if (outcome_of(error.what()) != Outcome::crashed) throw;
+    sentence = error.what();  // of a function that has written anywhere
+  }
+  if (!sentence.empty()) return broken(function, sentence);
   lesson.answer("");  // a rank that is a process ends here
   std::vector<Made> made;
   for (std::size_t r = 0; r < results.size(); ++r) made.push_back(made_of(results[r], counts[r][0].matrix.flat()));

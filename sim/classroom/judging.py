@@ -65,8 +65,9 @@ def lesson_library(exercise, build):
     return [str(file) for file in (build / "lib").glob(f"libmuonwalk_{exercise.lesson[:len('lesson_NN')]}.*")]
 
 
-def build_library(exercise, path, build, into):
-    """Makes a library of the reader's file. Returns a Result where that can't be, or else what the compiler warned of."""
+def build_library(exercise, path, build, into, function=None):
+    """Makes a library of the reader's file, and of what it says is the function. Returns a Result where that can't be, or else what the
+    compiler warned of."""
     compile_words, link_words = compiler_words(build, "compile.txt"), compiler_words(build, "link.txt")
     into.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -76,7 +77,7 @@ def build_library(exercise, path, build, into):
     # The last line takes the function whose type is right, wherever several have its name.
     text = (f'#include "{exercise.folder.relative_to(exercise.root)}/contract.hpp"\n#include "{shown}"\n'
             f'extern "C" {{\nextern muonwalk::{exercise.type_name}* const muonwalk_exercise;\n'
-            f"muonwalk::{exercise.type_name}* const muonwalk_exercise = &{exercise.function};\n}}\n")
+            f"muonwalk::{exercise.type_name}* const muonwalk_exercise = {function or f'&{exercise.function}'};\n}}\n")
     compile_words.append(f"-I{exercise.root}")
     object_file = into.with_suffix(".o")
     made = run_compiler([*compile_words, "-x", "c++", "-c", "-", "-o", str(object_file)], text)

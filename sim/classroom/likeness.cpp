@@ -22,6 +22,14 @@ bool same_values(const Flat& a, const Flat& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
+// A NaN that no arithmetic makes.
+float guard() {
+  const std::uint32_t bits = 0x7fc0beefu;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
 bool all_zero(const Flat& values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }
@@ -42,12 +50,13 @@ struct Lines {
   std::vector<Flat> of_wanted;
 };
 
-std::vector<Flat> lines_of(const Matrix& matrix, SplitDim dim) {
-  std::vector<Flat> lines;
-  const Index count = dim == SplitDim::rows ? matrix.rows() : matrix.cols();
-  for (Index i = 0; i < count; ++i)
-    lines.push_back(dim == SplitDim::rows ? row_slice(matrix, {i, i + 1}).flat()
-                                          : column_slice(matrix, {i, i + 1}).flat());
+Lines lines_of(const Matrix& held, const Matrix& wanted, SplitDim dim) {
+  Lines lines{dim == SplitDim::rows ? "row" : "column", {}, {}};
+  const Index count = dim == SplitDim::rows ? wanted.rows() : wanted.cols();
+  for (Index i = 0; i < count; ++i) {
+    lines.of_held.push_back(tp_slice(held, dim, static_cast<int>(count), static_cast<int>(i)).flat());
+    lines.of_wanted.push_back(tp_slice(wanted, dim, static_cast<int>(count), static_cast<int>(i)).flat());
+  }
   return lines;
 }
 
@@ -97,25 +106,38 @@ std::string slices_mixed_up(const Matrix& held, const Matrix& wanted, SplitDim d
   return words + ".";
 }
 
-// The matrix with its n slices along `dim` laid one after the other in memory, as an all-gather leaves them.
-Flat one_after_the_other(const Matrix& matrix, SplitDim dim, int n) {
-  Flat joined;
-  for (int i = 0; i < n; ++i) {
-    const Flat slice = slice_of(matrix, dim, n, i);
-    joined.insert(joined.end(), slice.begin(), slice.end());
-  }
-  return joined;
-}
-
 std::string joined_along_the_other(const Matrix& held, const Matrix& wanted, int n) {
   if (n < 2 || held.size() != wanted.size()) return "";
-  if (wanted.cols() % n == 0 && same_values(held.flat(), one_after_the_other(wanted, SplitDim::columns, n)))
+  Flat below;  // the slices one after the other, as an all-gather leaves them
+  for (int i = 0; i < n && wanted.cols() % n == 0; ++i)
+    for (const float value : slice_of(wanted, SplitDim::columns, n, i)) below.push_back(value);
+  if (same_values(held.flat(), below))
     return fmt::format("The {} slices lie one below the other, as if they were rows; they are columns.", n);
   if (wanted.rows() % n != 0) return "";
   const Matrix sideways = join_slices(wanted.flat(), {wanted.rows() / n, wanted.cols()}, SplitDim::columns, n);
   if (same_values(held.flat(), sideways.flat()))
     return fmt::format("The {} slices lie side by side, as if they were columns; they are rows.", n);
   return "";
+}
+
+// The lines of each slice are dealt out in turn: line 0 of every slice, then line 1 of every slice.
+std::string interleaved(const Lines& lines, std::size_t n) {
+  const std::size_t count = lines.of_held.size();
+  if (n < 2 || count % n != 0 || count == n) return "";
+  for (std::size_t i = 0; i < count; ++i)
+    if (!same_values(lines.of_held[i], lines.of_wanted[i % n * (count / n) + i / n])) return "";
+  return fmt::format("The {0}s of the {1} slices take turns; those of one slice belong side by side.", lines.one, n);
+}
+
+// Each slice as it is where what lies row by row is taken for something that lies column by column.
+std::string read_by_columns(const Matrix& held, const Matrix& wanted, Index n) {
+  const Index rows = wanted.rows(), width = wanted.cols() / n;
+  if (width * n != wanted.cols()) return "";
+  for (Index k = 0; k < wanted.size(); ++k) {
+    const Index i = k / wanted.cols(), j = k % wanted.cols(), at = j % width * rows + i;  // `at`: of its slice
+    if (held(i, j) != wanted(at / width, j / width * width + at % width)) return "";
+  }
+  return "It was read column by column; it lies row by row in memory.";
 }
 
 // The same values in the same order, begun too early or too late. What fell off at an end, or came in there, is not
@@ -165,13 +187,20 @@ std::string nearly_right(const Flat& held, const Flat& wanted) {
   }
   if (most == 0) return "It differs in the sign of a zero alone.";
   return fmt::format(
-      "Only last bits differ, by {} ULP at most: the same numbers, added or multiplied in another order.", most);
+      "Only last bits differ, by {} ULP at most: the same numbers, added or multiplied in another order or precision.",
+      most);
 }
 
 }  // namespace
 
+void guard_end(Flat& values) {
+  const std::size_t size = values.size();
+  values.resize(4 * size + 64, guard());
+  values.resize(size);  // the memory behind it stays as it is
+}
+
 std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const std::vector<Look>& looks) {
-  if (held.empty() && !wanted.empty()) return "It is empty: nothing was returned.";
+  if (held.empty() && !wanted.empty()) return "It is empty.";
   for (const Look& look : looks)
     if (same_values(held.flat(), look.matrix.flat()) && !same_values(held.flat(), wanted.flat()))
       return fmt::format("It is {}.", look.what);
@@ -182,27 +211,34 @@ std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const
     if (same_values(held.flat(), wanted.flat()))
       return fmt::format("The values are right and in the right order; only the shape is not {}.",
                          shape_text(wanted.rows(), wanted.cols()));
-    if (same_values(held.flat(), wanted.transposed().flat())) return "It is the transpose.";
+    if (held.rows() == wanted.cols() && same_values(held.flat(), wanted.transposed().flat()))
+      return "It is the transpose.";
     return joined_along_the_other(held, wanted, slices);
   }
 
+  if (std::any_of(held.flat().begin(), held.flat().end(), [](float value) { return same_values({value}, {guard()}); }))
+    return "Some of it lies behind the end of what you were given.";
   const auto all_finite = [](const Flat& values) {
     return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
   };
   if (!all_finite(held.flat()) && all_finite(wanted.flat()))
-    return "Some of it is not a number (NaN) or infinite: memory that was never written, or a division by zero.";
+    return "Some of it is infinite or not a number (NaN): there was a division by zero, a root of a negative number, a "
+           "number "
+           "that grew too large, or memory that nobody had written.";
 
   for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
     const std::string words = slices_mixed_up(held, wanted, dim, slices);
     if (!words.empty()) return words;
   }
-  for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
-    const std::string words =
-        zero_lines({dim == SplitDim::rows ? "row" : "column", lines_of(held, dim), lines_of(wanted, dim)});
+  const Lines rows = lines_of(held, wanted, SplitDim::rows), columns = lines_of(held, wanted, SplitDim::columns);
+  for (const std::string& words : {zero_lines(rows), zero_lines(columns)})
     if (!words.empty()) return words;
-  }
-  if (same_values(held.flat(), wanted.transposed().flat())) return "It is the transpose.";
-  for (const std::string& words : {joined_along_the_other(held, wanted, slices), shifted(held.flat(), wanted.flat()),
+  if (same_values(held.flat(), wanted.transposed().flat()))
+    return wanted.rows() == wanted.cols() ? "It is the transpose."
+                                          : "It was written column by column; a matrix lies row by row in memory.";
+  const auto n = static_cast<std::size_t>(slices);
+  for (const std::string& words : {interleaved(columns, n), interleaved(rows, n), read_by_columns(held, wanted, slices),
+                                   joined_along_the_other(held, wanted, slices), shifted(held.flat(), wanted.flat()),
                                    scaled(held.flat(), wanted.flat()), nearly_right(held.flat(), wanted.flat())})
     if (!words.empty()) return words;
   return "";

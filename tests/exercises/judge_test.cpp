@@ -122,7 +122,8 @@ TEST_CASE("a result that another rank should have is recognized") {
   task.reference = [](const RankInfo& info) { return answer("mine", two_of(info.place.dp)); };
   const Judged result = judged(task);
   CHECK(result.outcome == Outcome::wrong_values);
-  CHECK(result.says("does not hold mine"));
+  CHECK(result.says("holds all where mine belongs"));
+  CHECK(!result.says("looks like"));
   task.prepare = [](Rank& rank) -> Answer {
     return [&rank] { return answer("mine", two_of((rank.place.dp + 1) % rank.grid.dp())); };
   };
@@ -191,6 +192,10 @@ TEST_CASE("what never comes to an end, and what throws") {
   CHECK(deadlock.outcome == Outcome::stood_still);
   CHECK(deadlock.says("every message needs both ends"));
   CHECK(deadlock.says("\n  Every rank of the group has to make the same collective calls"));
+  const Judged left =
+      judged([](Communicator& dp, const Flat& shard) { return dp.rank() == 1 ? shard : dp.all_gather(shard); });
+  CHECK(left.outcome == Outcome::stood_still);
+  CHECK(left.says("rank 0 waits in recv for rank 1; rank 1 has returned."));
   const Judged thrown = judged([](Communicator&, const Flat&) -> Flat { throw std::runtime_error("not today"); });
   CHECK(thrown.outcome == Outcome::threw);
   CHECK(thrown.says("not today."));

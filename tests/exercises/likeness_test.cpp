@@ -43,7 +43,7 @@ Matrix times(float factor) {
 
 TEST_CASE("a matrix of zeros, and one that was not returned") {
   CHECK(likeness(Matrix(4, 6), kWanted) == "All of it is zeros.");
-  CHECK(likeness(Matrix(), kWanted) == "It is empty: nothing was returned.");
+  CHECK(likeness(Matrix(), kWanted) == "It is empty.");
 }
 
 TEST_CASE("the transpose, and right values in another shape") {
@@ -62,6 +62,14 @@ TEST_CASE("a look of the exercise comes before all else") {
 TEST_CASE("infinities count as numbers that should not be there, and so does what is not a number") {
   CHECK(likeness(changed([](Matrix& m) { m(2, 2) = HUGE_VALF; }), kWanted).find("infinite") != std::string::npos);
   CHECK(likeness(changed([](Matrix& m) { m(0, 0) = NAN; }), kWanted).find("not a number") != std::string::npos);
+}
+
+TEST_CASE("what lies behind the end of an input is recognized, and the input is what it was") {
+  Flat given = kWanted.flat();
+  guard_end(given);
+  CHECK(given == kWanted.flat());
+  CHECK(likeness(Matrix(4, 6, Flat(given.data() + 3, given.data() + 27)), kWanted) ==
+        "Some of it lies behind the end of what you were given.");
 }
 
 TEST_CASE("nothing is claimed of what resembles nothing") {
@@ -124,6 +132,26 @@ TEST_CASE("any shape and any number of slices: what was done to the matrix is sa
     CHECK(likeness(with_slice(wanted, Matrix(wanted.rows(), wanted.cols()), dim, n, to, 0), wanted, n) ==
           fmt::format("There are zeros where slice {} belongs ({}).", to, place_text(dim, along, to)));
 
+    // The lines of the slices taking turns, and each slice read or written as if columns lay one after the other.
+    Matrix turns = wanted;
+    for (Index i = 0; i < along * n; ++i) turns = with_slice(turns, wanted, dim, along * n, i, i % n * along + i / n);
+    if (along > 1)
+      CHECK(likeness(turns, wanted, n) ==
+            fmt::format("The {}s of the {} slices take turns; those of one slice belong side by side.",
+                        rows ? "row" : "column", n));
+    if (!rows && wanted.rows() > 1 && along > 1) {
+      Matrix read = wanted;
+      for (Index i = 0; i < wanted.rows(); ++i)
+        for (Index j = 0; j < wanted.cols(); ++j) {
+          const Index at = j % along * wanted.rows() + i;  // of the slice
+          read(i, j) = wanted(at / along, j / along * along + at % along);
+        }
+      CHECK(likeness(read, wanted, n) == "It was read column by column; it lies row by row in memory.");
+    }
+    if (along > 1 && wanted.rows() > 1 && wanted.rows() != wanted.cols())
+      CHECK(likeness(Matrix(wanted.rows(), wanted.cols(), wanted.transposed().flat()), wanted, n) ==
+            "It was written column by column; a matrix lies row by row in memory.");
+
     // The slices joined along the other dimension, under the right shape and under their own.
     Flat joined;
     for (Index i = 0; i < n; ++i)
@@ -132,9 +160,9 @@ TEST_CASE("any shape and any number of slices: what was done to the matrix is sa
           joined.push_back(rows ? wanted(i * along + r, c) : wanted(r, i * along + c));
     if (!rows && wanted.rows() > 1) {
       const std::string words =
-          along == 1 ? "It is the transpose."  // columns one below the other
-                     : fmt::format("The {} slices lie one below the other, as if they were rows; they are columns.", n);
-      CHECK(likeness(Matrix(wanted.rows(), wanted.cols(), joined), wanted, n) == words);
+          fmt::format("The {} slices lie one below the other, as if they were rows; they are columns.", n);
+      CHECK(likeness(Matrix(wanted.rows(), wanted.cols(), joined), wanted, n) ==
+            (along == 1 ? "It was written column by column; a matrix lies row by row in memory." : words));
       CHECK(likeness(Matrix(wanted.rows() * n, along, joined), wanted, n) == words);
     }
     if (rows && along > 1) {
@@ -185,7 +213,7 @@ TEST_CASE("any shape and any number of slices: what was done to the matrix is sa
     CHECK(likeness(apart, wanted) ==
           (ulp > 64 ? ""
                     : fmt::format("Only last bits differ, by {} ULP at most: the same numbers, added or multiplied in "
-                                  "another order.",
+                                  "another order or precision.",
                                   ulp)));
   }
 }
