@@ -91,6 +91,19 @@ Task find_element(FindElement* yours) {
         const Index begin = buffer.buckets[meta.bucket_idx].range.begin;
         for (float& element : in_buffer.flat()) element += static_cast<float>(begin);
         if (begin > 0) looks.push_back({"counted from the beginning of the buffer", in_buffer});
+        // The slice's own rows, however long, and what came of taking rows or columns of the whole for those of it.
+        Matrix by_columns = right[first + 2].matrix, whole_rows = by_columns, whole_cols = by_columns;
+        const Index at = meta.global_range.begin - begin, rows = meta.shape.rows, cols = meta.shape.cols;
+        for (Index i = 0; i < meta.full_shape.rows; ++i)
+          for (Index j = 0; j < meta.full_shape.cols; ++j) {
+            by_columns(i, j) = static_cast<float>(at + j % cols * rows + i % rows);
+            whole_rows(i, j) = static_cast<float>(at + i * cols + j % cols);
+            whole_cols(i, j) = static_cast<float>(at + i % rows * cols + j);
+          }
+        const std::string of = meta.name + ": the element of the bucket";
+        looks.push_back({"counted column by column; a slice lies row by row", by_columns, of});
+        looks.push_back({"counted with the row of the whole matrix, not of the slice", whole_rows, of});
+        looks.push_back({"counted with the column of the whole matrix, not of the slice", whole_cols, of});
         first += 5;
       }
     return looks;

@@ -36,7 +36,11 @@ Task my_columns(MyColumns* yours) {
     const Index size = whole.matrix.size() / info.grid.tp();
     const auto first = whole.matrix.flat().begin() + info.place.tp * size;
     const Matrix rows(1, size, Flat(first, first + size));
-    return std::vector<Look>{{"a piece of the memory of the whole: rows, where columns are asked for", rows},
+    Matrix strided(whole.matrix.rows(), whole.matrix.cols() / info.grid.tp());
+    for (Index i = 0; i < strided.rows(); ++i)
+      for (Index j = 0; j < strided.cols(); ++j) strided(i, j) = whole.matrix(i, j * info.grid.tp() + info.place.tp);
+    return std::vector<Look>{{"every tp-th column; the columns of a rank lie side by side", strided},
+                             {"a piece of the memory of the whole: rows, where columns are asked for", rows},
                              {"the whole matrix", whole.matrix},
                              {"the whole matrix, transposed", whole.matrix.transposed()}};
   };

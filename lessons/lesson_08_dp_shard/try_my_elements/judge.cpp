@@ -18,15 +18,18 @@ Task my_elements(MyElements* yours) {
   // Every matrix of the lesson, also those of which a rank owns nothing.
   task.prepare = [yours](Rank& rank) -> Answer {
     const Layout layout = lesson_08::plan(rank);
-    std::vector<Matrix> slices;
-    for (const DistMeta& meta : layout.buffers[0].parameters) slices.push_back(slice_of(rank, meta));
+    auto slices = std::make_shared<std::vector<Matrix>>();
+    for (const DistMeta& meta : layout.buffers[0].parameters) {
+      slices->push_back(slice_of(rank, meta));
+      guard_end(slices->back().flat());
+    }
     const int me = rank.place.dp;
     return [=] {
       std::vector<NamedMatrix> owned;
-      for (std::size_t p = 0; p < slices.size(); ++p) {
+      for (std::size_t p = 0; p < slices->size(); ++p) {
         const DistMeta& meta = layout.buffers[0].parameters[p];
         owned.push_back(std::move(
-            answer(meta.name, yours(slices[p], meta.global_range, layout.dp_slice(0, meta.bucket_idx, me)))[0]));
+            answer(meta.name, yours((*slices)[p], meta.global_range, layout.dp_slice(0, meta.bucket_idx, me)))[0]));
       }
       return owned;
     };

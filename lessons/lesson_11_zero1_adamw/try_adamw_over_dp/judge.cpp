@@ -57,7 +57,7 @@ std::vector<NamedMatrix> one_step(const RankInfo& rank, bool summed = true, bool
     const Index count = bucket.counts[r];
     const Flat& gradient = summed ? sum : own[r];
     adamw(state.weights.data() + at, gradient.data() + at, state.first_moment.data() + at,
-          state.second_moment.data() + at, count, 1, lesson_11::kAdamW[kTables]);
+          state.second_moment.data() + at, count, 1, adamw_of_try());
     if (r == rank.place.dp) {
       std::copy_n(state.first_moment.begin() + at, count, bucket.first_moment.begin());
       std::copy_n(state.second_moment.begin() + at, count, bucket.second_moment.begin());
@@ -78,7 +78,7 @@ Task adamw_over_dp(AdamwOverDp* yours) {
     auto bucket = std::make_shared<Handed>(bucket_of(rank, rank.place.dp));
     return [=, &rank] {
       yours(rank.dp(), bucket->weights, bucket->gradients, bucket->counts, bucket->first_moment, bucket->second_moment,
-            1, lesson_11::kAdamW[kTables]);
+            1, adamw_of_try());
       return all_of(*bucket);
     };
   };

@@ -1,4 +1,4 @@
-// fails: Only last bits differ
+// fails: wrong values
 #include <cmath>
 
 #include "lessons/lesson_11_zero1_adamw/try_update_my_shard/contract.hpp"

@@ -5,17 +5,22 @@
 namespace muonwalk::sim {
 namespace {
 
-// In bf16 and in float32, of the lesson's small matrices, in one bucket and in several.
+// In bf16 and in float32, of the lesson's small matrices, in one bucket, and in several of which ranks own unequal
+// parts.
 struct Asked {
   Precision precision;
   Index bucket_capacity;
+  Ownership ownership;
 };
-constexpr Asked kAsked[] = {
-    {Precision::bf16, 0}, {Precision::fp32, 0}, {Precision::bf16, 3000}, {Precision::fp32, 3000}};
+constexpr Asked kAsked[] = {{Precision::bf16, 0, Ownership::buckets},
+                            {Precision::fp32, 0, Ownership::buckets},
+                            {Precision::bf16, 3000, Ownership::buffer},
+                            {Precision::fp32, 3000, Ownership::buffer}};
 
 Layout layout_asked(const Grid& grid, const Asked& asked) {
   LayoutOptions options;
   options.bucket_capacity = asked.bucket_capacity;
+  options.ownership = asked.ownership;
   return plan_layout(small_published_run_parameters(), grid, options);
 }
 

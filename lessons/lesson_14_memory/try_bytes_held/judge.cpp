@@ -46,7 +46,7 @@ Matrix number(Index bytes) { return Matrix(1, 1, {static_cast<float>(bytes)}); }
 
 Task bytes_held(BytesHeld* yours) {
   Task task;
-  task.grids = {Grid().dp(2).tp(2), Grid().dp(5), Grid().dp(1)};  // with dp 5 there is padding
+  task.grids = {Grid().dp(5), Grid().dp(2).tp(2), Grid().dp(1)};  // with dp 5 there is padding
   task.prepare = [yours](Rank& rank) -> Answer {
     const Layout layout = lesson_14::layout(rank, zero1_muon());
     const int dp_rank = rank.place.dp;
@@ -56,11 +56,23 @@ Task bytes_held(BytesHeld* yours) {
   task.plan = [](const RankInfo& info) { return Plan{info.grid, info.place, {}}; };
   task.looks = [](const RankInfo& info) {
     const HeldBytes right = planned_bytes(info), bare = without_padding(info);
+    const Index own = right.masters / 4, whole = right.gradients / 4;
     std::vector<Look> looks;
-    looks.push_back({"half of what the masters take, so it is sharded over the ranks", number(right.masters / 2)});
-    looks.push_back({"as many bytes as the masters take", number(right.masters)});
-    for (const Index bytes : {bare.weights, bare.gradients, bare.masters, bare.state})
-      looks.push_back({"without the padding", number(bytes)});
+    const auto add = [&](int kind, const char* what, Index bytes) {
+      looks.push_back({what, number(bytes), kKeptKinds[kind]});
+    };
+    const Index without[] = {bare.weights, bare.gradients, bare.masters, bare.state};
+    for (int kind = 0; kind < 4; ++kind) add(kind, "without the padding", without[kind]);
+    add(0, "what it would be if they were sharded over the ranks", 2 * own);
+    add(0, "what it would be if they were float32", 4 * whole);
+    add(1, "what it would be if they were sharded over the ranks", 4 * own);
+    add(1, "what it would be if they were bfloat16", 2 * whole);
+    add(2, "what it would be if every rank kept all of them", 4 * whole);
+    add(2, "what it would be if they were bfloat16", 2 * own);
+    add(3, "as many bytes as the masters take, which is right of Muon alone", 4 * own);
+    add(3, "what it would be if AdamW stepped all of it", 8 * own);
+    add(3, "right but for which group is Muon's", 12 * own - right.state);
+    add(3, "right but for the type, which is float32", right.state / 2);
     return looks;
   };
   return task;

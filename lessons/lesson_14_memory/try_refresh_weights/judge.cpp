@@ -1,5 +1,6 @@
 #include <cstring>
 #include <memory>
+#include <numeric>
 
 #include "lesson_14_memory.hpp"
 #include "lessons/lesson_14_memory/try_refresh_weights/contract.hpp"
@@ -20,6 +21,16 @@ Flat new_masters(const RankInfo& rank) {
   Flat masters = old_masters(rank);
   for (float& master : masters) master *= 1.01f;
   return masters;
+}
+
+// How many elements each rank owns: unequal numbers, as where buckets belong to few ranks.
+std::vector<Index> uneven_counts(const RankInfo& rank) {
+  std::vector<Index> counts = lesson_14::layout(rank, way_of_refresh()).dp_counts(0, 0);
+  for (std::size_t r = 0; r + 1 < counts.size(); ++r) {
+    const Index moved = counts[r] / (static_cast<Index>(r) + 2);
+    counts[r] -= moved, counts[r + 1] += moved;
+  }
+  return counts;
 }
 
 Matrix in_bf16(Flat values) {
@@ -44,11 +55,10 @@ Task refresh_weights(RefreshWeights* yours) {
   Task task;
   task.grids = {Grid().dp(4), Grid().dp(2).tp(2), Grid().dp(3)};
   task.prepare = [yours](Rank& rank) -> Answer {
-    const Layout layout = lesson_14::layout(rank, way_of_refresh());
     const Flat all = new_masters(rank);
-    const Range own = layout.dp_slice(0, 0, rank.place.dp);
-    const Flat masters(all.begin() + own.begin, all.begin() + own.end);
-    const std::vector<Index> counts = layout.dp_counts(0, 0);
+    const std::vector<Index> counts = uneven_counts(rank);
+    const auto own = all.begin() + std::accumulate(counts.begin(), counts.begin() + rank.place.dp, Index{0});
+    const Flat masters(own, own + counts[rank.place.dp]);
     auto weights = std::make_shared<FlatOf<bfloat16>>(rounded({{old_masters(rank)}})[0][0]);
     return [=, &rank] {
       yours(rank.dp(), masters, counts, *weights);
@@ -61,11 +71,10 @@ Task refresh_weights(RefreshWeights* yours) {
   task.plan = [](const RankInfo& info) {
     const Layout layout = lesson_14::layout(info, way_of_refresh());
     Plan plan{info.grid, info.place, {}};
-    plan.call("dp", CollectiveKind::all_gather, ElementType::bfloat16, layout.dp_slice(0, 0, info.place.dp).size(),
+    plan.call("dp", CollectiveKind::all_gather, ElementType::bfloat16, uneven_counts(info)[info.place.dp],
               layout.buffers[0].buckets[0].range.size());
     return plan;
   };
-  task.slices = [](const RankInfo& info) { return info.grid.dp(); };
   task.looks = [](const RankInfo& info) {
     return std::vector<Look>{{"the old weights", in_bf16(old_masters(info))},
                              {"the new masters, cut off, not rounded", cut_off(new_masters(info))}};

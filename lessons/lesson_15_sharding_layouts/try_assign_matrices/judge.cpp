@@ -85,7 +85,7 @@ Task assign_matrices(AssignMatrices* yours) {
       std::vector<Parameter> parameters;
       for (const Shape& shape : deck.shapes) parameters.push_back({"", shape});
       const auto add = [&](const char* when, const std::vector<int>& owners) {
-        looks.push_back({std::string("as when ") + when, slowest(deck, owners)});
+        looks.push_back({std::string("as large as when ") + when, slowest(deck, owners)});
       };
       add("one rank owns everything", std::vector<int>(deck.shapes.size()));
       add("matrices are dealt out in turn", round_robin_owners(parameters, deck.ranks));

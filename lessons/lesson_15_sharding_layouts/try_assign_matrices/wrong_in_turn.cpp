@@ -1,4 +1,4 @@
-// fails: It is as when matrices are dealt out in turn
+// fails: It is as large as when matrices are dealt out in turn
 #include "lessons/lesson_15_sharding_layouts/try_assign_matrices/contract.hpp"
 
 using namespace muonwalk;

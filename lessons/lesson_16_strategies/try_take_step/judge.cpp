@@ -8,15 +8,23 @@
 namespace muonwalk::sim {
 namespace {
 
-using lesson_16::kMatrices;
+// The lesson's matrices, and one whose longer side is the one that TP cuts.
+const std::vector<Parameter>& matrices_of_try() {
+  static const std::vector<Parameter> all = [] {
+    std::vector<Parameter> matrices = lesson_16::kMatrices;
+    matrices.push_back({"wide", {8, 16}, SplitDim::columns});
+    return matrices;
+  }();
+  return all;
+}
 
 const RandomTraining& training_of(const RankInfo& rank) {
-  static const RandomTraining training(kMatrices, 2, rank.seed);
+  static const RandomTraining training(matrices_of_try(), 2, rank.seed);
   return training;
 }
 
 Layout equal_parts_of(const RankInfo& rank) {
-  return gather_everything().lay_out(kMatrices, rank.grid, lesson_16::kBucket);
+  return gather_everything().lay_out(matrices_of_try(), rank.grid, lesson_16::kBucket);
 }
 
 MuonState first_state(const RankInfo& rank) {

@@ -12,7 +12,7 @@ namespace {
 // A pipeline of toy stages, each with whole numbers that say which micro-batch they belong to: stage s adds s + 1 to
 // what comes in, and doubles the gradient that comes back.
 constexpr Index kElements = 64;
-int micro_batches_of(const Grid& grid) { return grid.pp() == 3 ? 2 : 6; }
+int micro_batches_of(const Grid& grid) { return grid.pp() == 3 ? 1 : 6; }
 
 Matrix first_activations(int micro_batch) {
   Matrix x(1, kElements);
@@ -31,7 +31,14 @@ struct ToyStage {
         to_next(pp),
         to_previous(pp) {}
 
+  void require(const char* move, int number) const {
+    if (number < 0 || number >= static_cast<int>(kept.size()))
+      throw std::out_of_range(
+          fmt::format("{}({}) was called, but micro-batches are numbered from 0 to {}", move, number, kept.size() - 1));
+  }
+
   void forward(int number) {
+    require("forward", number);
     Matrix& x = kept[static_cast<std::size_t>(number)];
     x = stage == 0 ? first_activations(number) : received(pp, 1, kElements, stage - 1);
     if (stage == last) return;
@@ -41,6 +48,7 @@ struct ToyStage {
   }
 
   void backward(int number) {
+    require("backward", number);
     Matrix d(1, kElements);
     if (stage == last)
       for (float& value : d.flat()) value = static_cast<float>(number + 1);
