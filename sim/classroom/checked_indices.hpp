@@ -1,8 +1,7 @@
 #pragma once
 
 // Comes before all else where a reader's code is compiled (cmake/exercises.cmake). There, an index that is out of range
-// throws a sentence with the index, the size and the reader's line. (Clang insists that a vector's operator[] throws
-// nothing, so there the sentence is the rank's last words.)
+// throws a sentence with the index, the size and the reader's line; with Clang, it is the last word of the rank.
 
 #include <dlfcn.h>
 
@@ -43,7 +42,6 @@ inline std::int64_t checked(std::int64_t row, std::int64_t col, std::int64_t row
                           "; counting begins with 0");
 }
 }  // namespace muonwalk::sim
-
 // Functions of the reader's own library that are called: where they return to, there is a line of the reader's.
 #define MUONWALK_CHECKED __attribute__((noinline, visibility("hidden")))
 #define MUONWALK_PLACE(...) muonwalk::sim::checked(__VA_ARGS__, __builtin_return_address(0))
@@ -61,4 +59,6 @@ inline std::int64_t checked(std::int64_t row, std::int64_t col, std::int64_t row
 MUONWALK_CHECK_ARRAY(muonwalk::Flat)
 MUONWALK_CHECK_ARRAY(std::vector<muonwalk::Flat>)
 MUONWALK_CHECK_ARRAY(std::vector<int>)
+MUONWALK_CHECK_ARRAY(std::vector<double>)
 MUONWALK_CHECK_ARRAY(std::vector<std::int64_t>)
+MUONWALK_CHECK_ARRAY(std::vector<std::vector<std::int64_t>>)

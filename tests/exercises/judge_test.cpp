@@ -195,7 +195,7 @@ TEST_CASE("what never comes to an end, and what throws") {
   const Judged left =
       judged([](Communicator& dp, const Flat& shard) { return dp.rank() == 1 ? shard : dp.all_gather(shard); });
   CHECK(left.outcome == Outcome::stood_still);
-  CHECK(left.says("rank 0 waits in recv for rank 1; rank 1 has returned."));
+  CHECK(left.says("rank 0 waits in all_gather for rank 1; rank 1 has returned."));
   const Judged thrown = judged([](Communicator&, const Flat&) -> Flat { throw std::runtime_error("not today"); });
   CHECK(thrown.outcome == Outcome::threw);
   CHECK(thrown.says("not today."));

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A proof that can't fail proves nothing: made-up bad exercises, each of which prove.py has to refuse. prove_test.py BUILD"""
+"""A proof that can't fail proves nothing: made-up bad exercises, each of which prove.py has to refuse, and verdicts that mistakes.py
+has to tell from others. prove_test.py BUILD"""
 
 import shutil
 import subprocess
@@ -7,6 +8,9 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from mistakes import Broken, exercises, faults_of  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(sys.argv.pop(1)).resolve()
@@ -81,6 +85,20 @@ class BadExercises(unittest.TestCase):
     def test_reasons_where_they_belong(self):
         self.write("stub.cpp", self.code_of("stub.cpp"))
         self.expect_fault("stub.cpp does not begin with a line // fails: words")
+
+
+class Mistakes(unittest.TestCase):
+    """Of mistakes.py: a verdict that has changed is seen, and so is a change that changes nothing."""
+
+    def test_a_verdict_that_has_changed(self):
+        columns = next(each for each in exercises(SOURCE) if each.number == "05")
+        said = "wrong values: The columns of the 2 slices take turns; those of one slice belong side by side."
+        for expected, edit, faults in ((said, "t * slice.cols + j) => j * tp + t)", 0), (said.replace("columns", "rows"), "t * slice.cols + j) => j * tp + t)", 1),
+                                       (said, "int t = 0 => int t{0}", 1)):
+            _, found, _ = faults_of(columns, BUILD, f"a mistake | {expected}\n  {edit}\n")
+            self.assertEqual(len(found), faults, found)
+        with self.assertRaisesRegex(Broken, "changes what is not in the solution: nowhere"):
+            faults_of(columns, BUILD, "a mistake | solved\n  nowhere => here\n")
 
 
 if __name__ == "__main__":
