@@ -306,12 +306,10 @@ std::vector<std::string> Hunt::report(const LessonInfo& info, const Options& opt
     more.push_back("--suspect NAME");
     more.push_back("--reveal");
     append(lines, wrap_items("next      ", more));
-    const char* before = "suspects  ";
-    for (const Bug& bug : info.bugs) {
-      if (bug.name == suspect) continue;
-      append(lines, wrap_text(fmt::format("{}{}: {}", before, bug.name, bug.what), 12));
-      before = "          ";
-    }
+    const std::size_t first = lines.size();
+    for (const Bug& bug : info.bugs)
+      if (bug.name != suspect) append(lines, paragraph(fmt::format("{}: {}", bug.name, bug.what), 10, 12));
+    lines[first].replace(0, 10, "suspects  ");
   }
   lines.push_back(last);
   return lines;
