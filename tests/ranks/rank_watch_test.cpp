@@ -268,7 +268,9 @@ TEST_CASE(
   CHECK(stands([](MadeUpRun& run) {
           run[2].done(2);
           run.waits(0, CollectiveKind::recv, 1), run.waits(1, CollectiveKind::send, 0);
-        }) == "nothing moved in step 'the step' for 0.1 s: ranks 0–1 wait for messages that do not get through");
+        }) ==
+        "nothing moved in step 'the step' for 0.1 s: ranks 0–1 wait for messages that do not get through; rank 2 has "
+        "left the step");
 
   // Ranks that send to each other never go on, however much time there is.
   MadeUpRun hopeless(30);
