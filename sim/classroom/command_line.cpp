@@ -148,7 +148,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                              ->transform(one_of<Products>({{"eigen", Products::eigen}, {"chain", Products::chain}}))
                              ->type_name("TEXT");
   app.add_option("--verbose", options.verbose,
-                 "0: the result only, 1: shapes and shards (default), 2: also values and details");
+                 "0: the result only, 1: shapes and shards (default), 2: also\nvalues and details");
   auto* bug = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
   app.add_flag("--list-bugs", list_bugs, "print the planted bugs of this lesson");
   app.add_option("--timeout", options.timeout_seconds,

@@ -328,7 +328,7 @@ def failing_system_calls(stage, random_numbers):
 
 
 def launched_by_hand(stage, random_numbers):
-    """Ranks that were started one by one; one of them gets a signal. Each process says why it stops, and none waits for ever."""
+    """Ranks that were started one by one; one of them gets a signal. Each process says why it stops, and none waits forever."""
     program, ranks = random_numbers.choice(stage.lessons[:6]), random_numbers.choice([2, 3, 4])
     if "09" in program.name:
         program = stage.lessons[0]
