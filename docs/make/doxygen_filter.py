@@ -10,6 +10,7 @@ Doxygen is done, by docs/make/make_pages.py.
 
 import re
 import sys
+from pathlib import Path
 
 from lesson_source import LessonError, read_lesson, with_references
 
@@ -77,7 +78,8 @@ def _plain(line, in_code=False):
 def _references(lesson, prose):
     """Links to other lessons and to the library, whose names are in the namespace muonwalk."""
     def of_lesson(words, number):
-        named = sorted(lesson.path.parent.parent.glob(f"lesson_{number}_*/lesson_{number}_*.cpp"))
+        folders = (lesson.path.parent.parent, Path(__file__).resolve().parents[2] / "lessons")
+        named = [path for folder in folders for path in sorted(folder.glob(f"lesson_{number}_*/lesson_{number}_*.cpp"))]
         if not named:
             raise LessonError(f"{lesson.path}: it refers to lesson {number}, and there is none")
         return words if named[0].stem == lesson.name else f'\\ref {named[0].stem} "{words}"'

@@ -403,6 +403,11 @@ def expect_cost_table(printed, ledgers):
             found = sorted(one[what] if one else 0 for one in counted)
             right = found[0] >= least and found[-1] <= most if "more" in who else (found[0], found[-1]) == (least, most)
             expect(right, f"the transports counted {found[0]} to {found[-1]} {what}, but the table says\n    {line}")
+    if begin < len(lines) and (row := re.fullmatch(rf"cost    sent, each call as predicted +every rank +{SPAN} B +{SPAN} +✔", lines[begin])):
+        for text, what in zip(row.groups(), ("bytes", "messages")):
+            sums = [sum(line[what] for line in ledger.values()) for ledger in ledgers]
+            expect((min(sums), max(sums)) == span_of(text), f"the transports counted {min(sums)} to {max(sums)} {what}, but one line says\n    {lines[begin]}")
+        rows += 1
     expect(rows or begin == len(lines) or not any(line["messages"] for ledger in ledgers for line in ledger.values()),
            "no row of the table of costs could be read")
 
@@ -502,13 +507,14 @@ def expect_moves(what, step, ranks):
         messages[source] += 1
     said = {}
     for line in step["lines"]:
-        row = re.fullmatch(r"  (.+?) sent ([\d,]+) B in (\d+) messages? and received ([\d,]+) B", line)
-        for rank in ranks_in(row[1], len(ranks)) if row else ():
-            said[rank] = (number_of(row[2]), int(row[3]), number_of(row[4]))
-    for rank, numbers in said.items():
-        expect(numbers == (sent[rank], messages[rank], received[rank]),
-               f"{what} says of rank {rank} that (bytes, messages, received) are {numbers}, but its moves add up to "
-               f"{(sent[rank], messages[rank], received[rank])}")
+        row = re.fullmatch(rf"  (.+?) sent {SPAN} B in {SPAN} messages? and received {SPAN} B", line)
+        if not row:
+            continue
+        who = ranks_in(row[1], len(ranks))
+        said.update(dict.fromkeys(who))
+        for text, counted in zip(row.groups()[1:], (sent, messages, received)):
+            found = [counted[rank] for rank in who]
+            expect((min(found), max(found)) == span_of(text), f"{what} says\n    {line}\nbut moves add up to {min(found)} to {max(found)}")
     expect(said or not messages or is_quiet(step), f"{what} does not say what its ranks sent")
 
 

@@ -68,16 +68,22 @@ class Figures:
     def byte_ledger(self):
         table = self.table("13")
         self.open("13")
-        for heading, grid, sizes in (("counted on rank 0", ("2", "2"), 0), ("counted on rank 0", ("4", "1"), 0),
-                                     ("published sizes, dp 2 × tp 2", ("2", "2"), 1), ("published sizes, dp 4 × tp 1", ("4", "1"), 1)):
-            self.choose("13", dp=grid[0], tp=grid[1], matrices=("each side a sixteenth", "as published")[sizes])
+        for which, grid in ((1, ("2", "2")), (2, ("4", "1"))):
+            self.choose("13", dp=grid[0], tp=grid[1], matrices="each side a sixteenth")
             shown = self.rows()
-            for name, cells in table.below(heading, 2 if heading.startswith("counted") and grid == ("4", "1") else 1):
+            for name, cells in table.below("counted on rank 0", which):
                 self.same(f"{name} on dp {grid[0]} × tp {grid[1]}", shown[name][0], cells[-2:])
                 values = [float(cell.replace(",", "").replace("–", "0")) for cell in cells[:4]]
                 if name == "AdamW, all-reduce":
                     self.same(f"{name}, all of it", values[0], float(cells[4].replace(",", "")))
                 self.lengths(name, shown[name][1], values)
+        # At published sizes the lesson prints sums.
+        for grid, row in ((("2", "2"), "all of Muon, dp 2 × tp 2  +AdamW, ZeRO-1"), (("4", "1"), "Muon in bf16, dp 4  +AdamW, ZeRO-1")):
+            self.choose("13", dp=grid[0], tp=grid[1], matrices="as published")
+            shown = self.rows()
+            found = next(filter(None, (re.match(row + r".*? ([\d.]+) MB +/ +([\d.]+) MB +([\d.]+)$", line) for line in table.lines)))
+            all_of = {name: f"{int(shown[name][0][0].replace(',', '')) / 1e6:.1f}" for name in ("Muon, gathers in bf16", "AdamW, ZeRO-1")}
+            self.same(f"published sums on dp {grid[0]} × tp {grid[1]}", [*all_of.values(), shown["Muon, gathers in bf16"][0][1]], list(found.groups()))
         self.choose("13", dp="2", tp="8", matrices="each side a sixteenth")
         self.refused("13", ["--dp", "2", "--tp", "8"])
         self.choose("13", tp="2")
