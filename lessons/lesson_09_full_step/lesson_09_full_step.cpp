@@ -350,7 +350,8 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   lesson.plan(plan_text(plan_kinds(layouts_of(lesson.rank_info()), plan_of), layouts_of(lesson.rank_info())));
   lesson.trains(data->parameters());
-  lesson.detail(layout_of(lesson.rank_info()).text());
+  const std::string layout = layout_of(lesson.rank_info()).text();
+  request.own_files() ? lesson.say(layout) : lesson.detail(layout);
   if (!request.recipe.empty()) lesson.say(request.recipe_text());
   if (request.own_files()) lesson.say(request.groups_text(data->parameters()));
   lesson.say(step_table(plan_of(layout_of(lesson.rank_info()), lesson.rank_info().place), layout_of(lesson.rank_info()),

@@ -19,8 +19,9 @@ lessons_block() {
     finish_row() { if [[ -n $number ]]; then printf '| %s | [%s](%s) | %s |\n' "$number" "$title" "$source" "$question"; fi; }
     number=""
     while IFS= read -r line; do
-      if [[ $line == "     exercises: "* ]]; then
-        question="$question (exercises: \`${line#     exercises: }\`)"
+      if [[ $line == "     exercises: "* || $line == "     a hunt: "* ]]; then
+        line=${line#     }
+        question="$question (${line%%: *}: \`${line#*: }\`)"
       elif [[ $line == "     "* ]]; then
         question="${question:+$question }${line#     }"
       else

@@ -514,7 +514,7 @@ def expect_moves(what, step, ranks):
         said.update(dict.fromkeys(who))
         for text, counted in zip(row.groups()[1:], (sent, messages, received)):
             found = [counted[rank] for rank in who]
-            expect((min(found), max(found)) == span_of(text), f"{what} says\n    {line}\nbut moves add up to {min(found)} to {max(found)}")
+            expect((min(found), max(found)) == span_of(text), f"{what} says\n    {line}\nbut its moves add up to {min(found)} to {max(found)}")
     expect(said or not messages or is_quiet(step), f"{what} does not say what its ranks sent")
 
 

@@ -130,7 +130,7 @@ LAYOUT_FILE =
 
     def test_broken_reference(self):
         lesson = self.lesson_copy()
-        self.edit(lesson / f"{LESSON}.cpp", r"You need to know", r"You need to know \[no_such_name\],")
+        self.edit(lesson / f"{LESSON}.cpp", r"You need to know", "You need to know [no_such_name],")
         run = self.doxygen(lesson)
         self.assertNotEqual(run.returncode, 0)
         self.assertRegex(run.stderr, rf"{LESSON}.cpp:7: .*unable to resolve reference to 'muonwalk::no_such_name'")

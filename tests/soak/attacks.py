@@ -43,6 +43,7 @@ class Stage:
         self.programs, self.scratch, self.limit = Path(programs), Path(scratch), limit
         self.lessons = sorted(path for path in self.programs.glob("lesson_*") if "test" not in path.name)
         self._clean, self._trace = {}, None
+        self.longest_pause = 20
         self.root = Path(__file__).resolve().parents[2]
         self.judge = self.root / "sim/classroom/try_exercise.py"
         if not self.lessons:
@@ -157,7 +158,7 @@ def pause_of_everything(stage, random_numbers):
     """Ctrl-Z and fg, of the parent, of one rank, some, or all, for 0.2 to 20 s, which is less than --timeout: nothing has happened."""
     job, whom = stage.lesson(random_numbers), random_numbers.choice(["parent", "one rank", "some ranks", "all"])
     job.options[job.options.index("--timeout") + 1] = "30"
-    seconds = 0.2 * 100 ** random_numbers.random()
+    seconds = 0.2 * (stage.longest_pause / 0.2) ** random_numbers.random()
 
     def during(process):
         some_moment(stage, job, random_numbers)

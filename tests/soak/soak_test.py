@@ -105,6 +105,7 @@ class Soak(unittest.TestCase):
             stand_ins(programs, promise)
             # A stand-in that never ends must not take long; the others need time on a busy machine.
             stage = Stage(programs, Path(scratch) / "work", 2 if until == NEVER_ENDS else 60)
+            stage.longest_pause = 0.3
             for number in range(ATTEMPTS if until else 4):
                 if not soak.attack(stage, counts, 1, kind, number):
                     self.skipTest(counts.not_here[kind])

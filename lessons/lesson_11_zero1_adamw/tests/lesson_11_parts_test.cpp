@@ -83,16 +83,14 @@ TEST_CASE("forms of AdamW: without much of an epsilon they are the same up to ro
   CHECK(forms_apart(twice, 1e-8f, {10}, 1)[0] == near(parted[1], 1e-4));
 }
 
-TEST_CASE("forms of AdamW: the table has a line per size, a column per step, and what epsilon counts in each step") {
+TEST_CASE("forms of AdamW: the table has a line per size, and a column per step") {
   const std::string text = epsilon_table(settings_with(0.99f, 1e-8f), {1, 1e-8f}, {1, 1000}, 1);
   CAPTURE(text);
   const std::vector<std::string> lines = lines_of(text);
-  REQUIRE(lines.size() == 4);
+  REQUIRE(lines.size() == 3);
   CHECK(lines[0].find(" 1 step ") != std::string::npos);
   CHECK(lines[0].find(" 1000 steps") != std::string::npos);
   CHECK(lines[1].find(" 1 ") != std::string::npos);
   CHECK(lines[2].find("1e-08") != std::string::npos);
-  CHECK(lines[3].find("10.00") != std::string::npos);  // 1 / √(1 − 0.99)
-  CHECK(lines[3].find("1.00", lines[3].find("10.00") + 5) != std::string::npos);
   for (const std::string& line : lines) CHECK(text_width(line) <= 100);
 }

@@ -131,7 +131,7 @@ TEST_CASE("where owners hold whole matrices, a rank sends each rank of the other
 
 TEST_CASE("ranks are shared out by halves, in rank order or by tp, and what has no halves is refused in one sentence") {
   for (const auto& [placement, line] :
-       {std::pair{"tp-inside", "ranks 0–1  dp 0     on host A\n"}, {"tp-across", "rank 1  dp 0 tp 1   on host B\n"}})
+       {std::pair{"tp-inside", "ranks 0–1  dp 0     on host A\n"}, {"tp-across", "ranks 1, 3  tp 1    on host B\n"}})
     CHECK(with({"--placement", placement}).out.find(line) != std::string::npos);
   const std::string halves = ", and two hosts can't have one half each; try --dp 2 --tp 2";
   expect_refused({lesson()},
