@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from lesson_source import LessonError, read_lesson, with_references
+from lesson_source import LessonError, lesson_named, read_lesson, with_references
 
 _CODE = "@code{.cpp}"
 _HEADING = re.compile(r"^(#{2,3}) (.+)$")
@@ -78,11 +78,10 @@ def _plain(line, in_code=False):
 def _references(lesson, prose):
     """Links to other lessons and to the library, whose names are in the namespace muonwalk."""
     def of_lesson(words, number):
-        folders = (lesson.path.parent.parent, Path(__file__).resolve().parents[2] / "lessons")
-        named = [path for folder in folders for path in sorted(folder.glob(f"lesson_{number}_*/lesson_{number}_*.cpp"))]
-        if not named:
+        name = lesson_named(number, lesson.path.parent.parent, Path(__file__).resolve().parents[2] / "lessons")
+        if name is None:
             raise LessonError(f"{lesson.path}: it refers to lesson {number}, and there is none")
-        return words if named[0].stem == lesson.name else f'\\ref {named[0].stem} "{words}"'
+        return words if name == lesson.name else f'\\ref {name} "{words}"'
 
     return with_references(prose, of_lesson, lambda name: f'\\ref muonwalk::{name} "{name.split("::")[-1]}"')
 

@@ -4,7 +4,7 @@ import html
 import re
 import subprocess
 
-from lesson_source import LessonError
+from lesson_source import LessonError, lesson_named
 
 _TITLE = "Which lesson builds on which"
 
@@ -16,10 +16,8 @@ def builds_on(lesson):
     if paragraph is None:
         raise LessonError(f'{lesson.path}: the first comment has no paragraph that begins with "You need to know", '
                           "from which the picture of the lessons is drawn")
-    names = []
-    for number in re.findall(r"\blesson (\d\d)\b", paragraph, flags=re.I):
-        names += [path.name for path in lesson.path.parent.parent.glob(f"lesson_{number}_*") if path.name < lesson.name]
-    return names
+    names = [lesson_named(number, lesson.path.parent.parent) for number in re.findall(r"\blesson (\d\d)\b", paragraph, flags=re.I)]
+    return [name for name in names if name is not None and name < lesson.name]
 
 
 def _two_lines(title):

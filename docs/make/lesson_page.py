@@ -2,7 +2,6 @@
 hints and answers that open on a click, and the answer to its question."""
 
 import html
-import json
 import re
 import sys
 from pathlib import Path

@@ -27,6 +27,11 @@ def with_references(prose, of_lesson, of_name):
     return "".join(parts)
 
 
+def lesson_named(number, *folders):
+    """The name of the lesson of this number, as it stands in the first of the folders that has it, or None."""
+    return next((path.name for folder in folders for path in sorted(Path(folder).glob(f"lesson_{number}_*")) if path.is_dir()), None)
+
+
 class LessonError(Exception):
     """A lesson that is not written as lessons are: one sentence with the file and the line."""
 

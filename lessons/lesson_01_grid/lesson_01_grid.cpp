@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lessons/lesson_01_grid/grid_map.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
@@ -170,10 +172,8 @@ void ask_who_is_there(Rank& rank, Local& local) {
     const Index count = static_cast<Index>(numbers.size());
     local.answered.push_back({names[local.answered.size()], Matrix(1, count, std::move(numbers))});
   }
-  bool as_expected = local.answered.size() == local.worked_out.size();
-  for (std::size_t g = 0; as_expected && g < local.answered.size(); ++g)
-    as_expected = same_bits(local.answered[g].matrix, local.worked_out[g].matrix);
-  if (as_expected)
+  const auto same = [](const NamedMatrix& a, const NamedMatrix& b) { return same_bits(a.matrix, b.matrix); };
+  if (std::equal(local.answered.begin(), local.answered.end(), local.worked_out.begin(), local.worked_out.end(), same))
     rank.say("all groups answered as I had worked them out");
   else
     say_groups(rank, local.answered);

@@ -249,7 +249,7 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(draw_map);
   lesson.picture("buffer", draw_map(lesson.rank_info()));
-  // The plan first, as a map, as a table and for one element, and then what the ranks make of it.
+  // The plan first, as a map and for one element, and then what the ranks make of it.
   const Layout layout = plan_buffers(lesson.rank_info());
   every_buffer = lesson.options().verbose > 1;
   lesson.say(buffer_map_text(every_buffer ? layout : layout.of_group(0)));

@@ -92,7 +92,7 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
 // The next contender starts, and takes its step. An observer is told of each phase as it begins: it looks at what my
 // ledger says by then, and books what was sent since the last time for the phase that has ended. So what each move
 // costs is counted where bytes are handed over (lesson 02), and not worked out from what should be sent. The kernel has
-// a count of its own, which the table of costs shows below.
+// a count of its own, which stands in the table of costs (`--verbose 2`).
 //
 // The planted bug `gathers_twice` gathers the new weights once more when the step is over, like code that was not told
 // that they are there already. No bit changes, and no phase of the step has sent too much. Only the ledger knows.

@@ -223,8 +223,7 @@ std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const
   };
   if (!all_finite(held.flat()) && all_finite(wanted.flat()))
     return "Some of it is infinite or not a number (NaN): there was a division by zero, a root of a negative number, a "
-           "number "
-           "that grew too large, or memory that nobody had written.";
+           "number that grew too large, or memory that nobody had written.";
 
   for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
     const std::string words = slices_mixed_up(held, wanted, dim, slices);

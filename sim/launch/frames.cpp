@@ -36,7 +36,7 @@ bool wait_for(int descriptor, short events, steady_clock::time_point deadline) {
 
 }  // namespace
 
-FramedConnection::FramedConnection(Socket socket) : socket_(std::move(socket)) {
+FramedConnection::FramedConnection(OpenFile socket) : socket_(std::move(socket)) {
   fcntl(socket_.descriptor(), F_SETFL, fcntl(socket_.descriptor(), F_GETFL) | O_NONBLOCK);
 }
 

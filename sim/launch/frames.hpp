@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/launch/socket.hpp"
+#include "sim/launch/open_file.hpp"
 
 namespace muonwalk::sim {
 
@@ -26,7 +26,7 @@ class FramedConnection {
   static constexpr std::size_t most_queued_bytes = 4 << 20;  ///< no more wait to be sent
 
   /// Takes over the socket and makes it one that does not wait.
-  explicit FramedConnection(Socket socket);
+  explicit FramedConnection(OpenFile socket);
 
   /// Queues a frame and sends what goes. False where the queue has no room for it: nothing was queued, and it can be
   /// tried again later. Throws std::logic_error for a frame that is too long. Once the connection has ended, true:
@@ -58,13 +58,13 @@ class FramedConnection {
   /// For poll(): what to wait for, POLLIN and, where something is queued, POLLOUT.
   short events() const;
   /// The socket itself.
-  const Socket& socket() const { return socket_; }
+  const OpenFile& socket() const { return socket_; }
 
  private:
   void read_more();
   void end(const std::string& reason);
 
-  Socket socket_;
+  OpenFile socket_;
   std::string arrived_;  // and was not taken yet
   std::string queued_;   // and was not sent yet
   bool ended_ = false;

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "sim/launch/launch.hpp"
+#include "sim/launch/open_file.hpp"
 #include "sim/launch/private_file.hpp"
-#include "sim/launch/socket.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 
@@ -53,7 +53,7 @@ Secret secret_from_text(const std::string& text, const std::string& from) {
 Secret secret_from_file(const std::string& path) {
   std::string text;
   std::string reason;
-  const Socket file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const OpenFile file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file)
     reason = errno == ELOOP ? "it is a symbolic link" : std::strerror(errno);
   else

@@ -48,15 +48,15 @@ Addresses addresses_of(const std::string& host, int port, int flags, std::string
   return Addresses(found, freeaddrinfo);
 }
 
-Socket tcp_socket(int family) {
-  Socket made(socket(family, SOCK_STREAM, 0));
+OpenFile tcp_socket(int family) {
+  OpenFile made(socket(family, SOCK_STREAM, 0));
   if (!made) return made;
   fcntl(made.descriptor(), F_SETFD, FD_CLOEXEC);
   fcntl(made.descriptor(), F_SETFL, O_NONBLOCK);
   return made;
 }
 
-void set(const Socket& socket, int level, int option) {
+void set(const OpenFile& socket, int level, int option) {
   const int on = 1;
   setsockopt(socket.descriptor(), level, option, &on, sizeof(on));
 }
@@ -64,7 +64,7 @@ void set(const Socket& socket, int level, int option) {
 bool would_wait(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINPROGRESS; }
 
 // Reads until `count` bytes are there; false when the other end goes or the deadline passes before.
-bool read_all(const Socket& socket, unsigned char* bytes, std::size_t count, steady_clock::time_point deadline) {
+bool read_all(const OpenFile& socket, unsigned char* bytes, std::size_t count, steady_clock::time_point deadline) {
   for (std::size_t received = 0; received < count;) {
     const ssize_t more = recv(socket.descriptor(), bytes + received, count - received, 0);
     if (more > 0) received += static_cast<std::size_t>(more);
@@ -80,12 +80,12 @@ bool read_all(const Socket& socket, unsigned char* bytes, std::size_t count, ste
 
 // Fits into the buffer of a new socket, or the other end is not worth waiting for.
 template <class Bytes>
-bool write_all(const Socket& socket, const Bytes& bytes) {
+bool write_all(const OpenFile& socket, const Bytes& bytes) {
   return send(socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
 // The connecting side of one handshake. False, and why, where it does not come to its end.
-bool shake_hands(const Socket& socket, const Secret& secret, steady_clock::time_point deadline, std::string& reason) {
+bool shake_hands(const OpenFile& socket, const Secret& secret, steady_clock::time_point deadline, std::string& reason) {
   Challenge theirs;
   reason = "it did not say what a run of this program says first";
   if (!read_all(socket, theirs.data(), theirs.size(), deadline)) return false;
@@ -101,17 +101,17 @@ bool shake_hands(const Socket& socket, const Secret& secret, steady_clock::time_
   return proves(their_proof, secret, kGroup, kListening, kConnecting, own, theirs);
 }
 
-Socket connected(const addrinfo& to, const std::string& own_address, steady_clock::time_point deadline,
-                 std::string& reason) {
-  Socket made = tcp_socket(to.ai_family);
+OpenFile connected(const addrinfo& to, const std::string& own_address, steady_clock::time_point deadline,
+                   std::string& reason) {
+  OpenFile made = tcp_socket(to.ai_family);
   const auto failed = [&](int error) {
     reason = std::strerror(error);
-    return Socket();
+    return OpenFile();
   };
   if (!made) return failed(errno);
   if (!own_address.empty()) {
     const Addresses own = addresses_of(own_address, 0, AI_NUMERICHOST, reason);
-    if (own == nullptr) return Socket();
+    if (own == nullptr) return OpenFile();
     if (own->ai_family != to.ai_family) return failed(EAFNOSUPPORT);
     if (bind(made.descriptor(), own->ai_addr, own->ai_addrlen) != 0) return failed(errno);
   }
@@ -133,7 +133,7 @@ Socket connected(const addrinfo& to, const std::string& own_address, steady_cloc
 
 // A connection whose other end has not proven itself yet.
 struct Listener::Unproven {
-  Socket socket;
+  OpenFile socket;
   std::chrono::steady_clock::time_point deadline;
   Challenge challenge;
   std::array<unsigned char, Handshake::most_bytes> bytes;
@@ -181,7 +181,7 @@ bool Listener::has_room() const {
 // Takes a connection from the kernel and greets it; false when nobody waits there, or there is no room.
 bool Listener::accept_one() {
   if (!socket_ || !has_room()) return false;
-  Socket coming(accept(socket_.descriptor(), nullptr, nullptr));
+  OpenFile coming(accept(socket_.descriptor(), nullptr, nullptr));
   // Without a descriptor nobody could come in any more.
   const bool none_left = !coming && (errno == EMFILE || errno == ENFILE) && !unproven_.empty();
   if (!coming && !none_left) return errno == EINTR || errno == ECONNABORTED;
@@ -225,14 +225,14 @@ Listener::Progress Listener::advance(Unproven& connection) {
 }
 
 // The first connection that has proven itself; those that never will are turned away on the way to it.
-std::optional<Socket> Listener::proven_one() {
+std::optional<OpenFile> Listener::proven_one() {
   for (auto connection = unproven_.begin(); connection != unproven_.end();) {
     const Progress progress = advance(*connection);
     if (progress == Progress::waits) {
       ++connection;
       continue;
     }
-    Socket socket = std::move(connection->socket);
+    OpenFile socket = std::move(connection->socket);
     connection = unproven_.erase(connection);
     if (progress == Progress::proven) return socket;
     ++turned_away_;
@@ -240,9 +240,9 @@ std::optional<Socket> Listener::proven_one() {
   return std::nullopt;
 }
 
-std::optional<Socket> Listener::take() {
+std::optional<OpenFile> Listener::take() {
   // Those who are in already come before those who would take their place.
-  if (std::optional<Socket> proven = proven_one()) return proven;
+  if (std::optional<OpenFile> proven = proven_one()) return proven;
   int accepted = 0;
   while (accepted < kAcceptsAtOnce && accept_one()) ++accepted;
   return accepted > 0 ? proven_one() : std::nullopt;
@@ -254,15 +254,15 @@ void Listener::close() {
   unproven_.clear();
 }
 
-Socket connect_to(const std::string& host, int port, const std::string& own_address, const Secret& secret,
-                  steady_clock::time_point deadline) {
+OpenFile connect_to(const std::string& host, int port, const std::string& own_address, const Secret& secret,
+                    steady_clock::time_point deadline) {
   std::string reason = "there was no time to try";
   while (steady_clock::now() < deadline) {
     const Addresses found = addresses_of(host, port, 0, reason);
     for (const addrinfo* to = found.get(); to != nullptr; to = to->ai_next) {
       // One host may have several addresses, and not all may answer.
       const auto try_until = std::min(deadline, steady_clock::now() + 3 * Handshake::time);
-      Socket made = connected(*to, own_address, try_until, reason);
+      OpenFile made = connected(*to, own_address, try_until, reason);
       if (!made) continue;
       set(made, IPPROTO_TCP, TCP_NODELAY);
       if (shake_hands(made, secret, try_until, reason)) return made;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/launch/socket.hpp"
+#include "sim/launch/open_file.hpp"
 #include "sim/transport/secret.hpp"
 
 namespace muonwalk::sim {
@@ -44,7 +44,7 @@ class Listener {
 
   /// Does what can be done without waiting, and returns a connection that has proven itself, or none. To be called
   /// until it returns none, and every `least_time` or so.
-  std::optional<Socket> take();
+  std::optional<OpenFile> take();
 
   /// How many have come that did not know the secret, or did not say so in time.
   long turned_away() const { return turned_away_; }
@@ -58,11 +58,11 @@ class Listener {
 
   bool has_room() const;
   bool accept_one();
-  std::optional<Socket> proven_one();
+  std::optional<OpenFile> proven_one();
   Progress advance(Unproven& connection);
 
   Secret secret_;
-  Socket socket_;
+  OpenFile socket_;
   int port_ = 0;
   long turned_away_ = 0;
   std::list<Unproven> unproven_;  // the oldest first
@@ -72,7 +72,7 @@ class Listener {
 /// may have dropped this connection among many of strangers. `own_address` is the numeric address that the connection
 /// leaves from; empty for any. Reads at most 64 bytes from whoever is there before its proof. Throws RunError, with
 /// what happened last, when the deadline has passed.
-Socket connect_to(const std::string& host, int port, const std::string& own_address, const Secret& secret,
-                  std::chrono::steady_clock::time_point deadline);
+OpenFile connect_to(const std::string& host, int port, const std::string& own_address, const Secret& secret,
+                    std::chrono::steady_clock::time_point deadline);
 
 }  // namespace muonwalk::sim

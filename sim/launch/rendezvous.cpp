@@ -51,9 +51,9 @@ std::optional<Session> parse_session(const std::string& text) {
 }
 
 // Opens the folder of a session file, which has to be ours alone.
-Socket open_folder(const std::string& file, std::string& reason) {
+OpenFile open_folder(const std::string& file, std::string& reason) {
   const std::string folder = file.substr(0, file.rfind('/'));
-  Socket opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  OpenFile opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   reason = opened ? private_folder_complaint(opened.descriptor()) : std::strerror(errno);
   if (!reason.empty()) opened.close();
   return opened;
@@ -63,9 +63,9 @@ std::string name_of(const std::string& file) { return file.substr(file.rfind('/'
 
 // Reads the session file; nothing where there is none yet, or none that we would trust.
 std::optional<Session> read_session(const std::string& file, std::string& reason) {
-  const Socket folder = open_folder(file, reason);
+  const OpenFile folder = open_folder(file, reason);
   if (!folder) return std::nullopt;
-  const Socket opened(
+  const OpenFile opened(
       openat(folder.descriptor(), name_of(file).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   std::string text;
   reason = opened ? read_private_file(opened.descriptor(), text) : std::strerror(errno);
@@ -86,10 +86,10 @@ Rendezvous::Rendezvous(const Launch& launch)
   // With another name first, so that nobody finds half of it. Nobody else can do anything in this folder.
   const std::string beside = fmt::format("{}{}-0{}", kUnfinishedBegin, getpid(), kUnfinishedEnd);
   std::string reason;
-  const Socket folder = open_folder(launch.session_file, reason);
+  const OpenFile folder = open_folder(launch.session_file, reason);
   const SignalHold hold;
   if (folder) {
-    const Socket file(
+    const OpenFile file(
         openat(folder.descriptor(), beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     const bool written =
         file && fchmod(file.descriptor(), 0600) == 0 &&

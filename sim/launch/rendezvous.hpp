@@ -37,8 +37,8 @@ class Rendezvous {
 
 /// What another rank gets out of the meeting.
 struct Joined {
-  Socket socket;  ///< the connection to rank 0, which has proven itself
-  Secret secret;  ///< the launch's
+  OpenFile socket;  ///< the connection to rank 0, which has proven itself
+  Secret secret;    ///< the launch's
 };
 
 /// Another rank's side: finds rank 0 and proves itself, until `timeout` is over. Throws RunError.

@@ -16,7 +16,7 @@ namespace muonwalk::sim {
 class Agent {
  public:
   /// `rank` is this process's child. `goodbye` is the write end of a pipe, closed when nobody needs the rank any more.
-  Agent(LaunchedRun& run, RankProcess& rank, KeyStore& store, const ProgressSlot& slot, Socket& goodbye)
+  Agent(LaunchedRun& run, RankProcess& rank, KeyStore& store, const ProgressSlot& slot, OpenFile& goodbye)
       : run_(&run), rank_(&rank), store_(&store), slot_(&slot), goodbye_(&goodbye) {}
 
   /// Returns when the world is over and the rank has ended. Ends the program when it has to end, or when the parent
@@ -36,7 +36,7 @@ class Agent {
   RankProcess* rank_;
   KeyStore* store_;
   const ProgressSlot* slot_;
-  Socket* goodbye_;
+  OpenFile* goodbye_;
   bool all_read_ = false;  // of the rank's pipe: nothing more will come
   bool told_ended_ = false;
   double next_snapshot_ = 0;  // when it is due

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <functional>
 
-#include "sim/launch/socket.hpp"
+#include "sim/launch/open_file.hpp"
 #endif
 
 namespace muonwalk::sim {
@@ -75,7 +75,7 @@ class NetlinkMessage {
   // Sends it; true when the kernel has done what it says.
   bool send() {
     reinterpret_cast<nlmsghdr*>(bytes_.data())->nlmsg_len = static_cast<std::uint32_t>(size_);
-    const Socket channel(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+    const OpenFile channel(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
     alignas(nlmsghdr) char answer[4096];
     if (::send(channel.descriptor(), bytes_.data(), size_, 0) != static_cast<ssize_t>(size_) ||
         recv(channel.descriptor(), answer, sizeof answer, 0) < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(nlmsgerr))))
@@ -91,7 +91,7 @@ class NetlinkMessage {
 
 // Asks the kernel something about an interface.
 bool ask(const char* interface, unsigned long what, ifreq& request) {
-  const Socket channel(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const OpenFile channel(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   std::strcpy(request.ifr_name, interface);
   return channel && ioctl(channel.descriptor(), what, &request) == 0;
 }

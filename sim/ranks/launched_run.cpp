@@ -122,7 +122,7 @@ void LaunchedRun::meet_agents(const Launch& launch, double timeout_seconds, Prod
     rendezvous.listener().add_to(polled);
     for (const Unnamed& each : unnamed) polled.push_back({each.connection->descriptor(), POLLIN, 0});
     poll(polled.data(), polled.size(), 20);
-    while (std::optional<Socket> socket = rendezvous.listener().take())
+    while (std::optional<OpenFile> socket = rendezvous.listener().take())
       unnamed.push_back({std::make_unique<FramedConnection>(std::move(*socket)), monotonic_seconds() + kHelloSeconds});
     for (auto each = unnamed.begin(); each != unnamed.end();) {
       const std::optional<Frame> frame = each->connection->receive();

@@ -32,7 +32,7 @@ bool PrivateNetwork::enter(int) const { return false; }
 namespace {
 
 bool write_file(const char* path, const std::string& text) {
-  const Socket file(open(path, O_WRONLY | O_CLOEXEC));
+  const OpenFile file(open(path, O_WRONLY | O_CLOEXEC));
   return file && write(file.descriptor(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
@@ -149,14 +149,14 @@ bool in_child(const Work& work) {
 PrivateNetwork::PrivateNetwork(int hosts) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
-  const Socket channel(ends[0]);
-  Socket of_child(ends[1]);
+  const OpenFile channel(ends[0]);
+  OpenFile of_child(ends[1]);
   const bool made = in_child([&] { return make_networks(of_child.descriptor(), hosts), true; });
   of_child.close();
   int files[kMostFiles] = {-1, -1, -1};
   if (!made || receive_files(channel.descriptor(), files) < static_cast<std::size_t>(hosts)) return;
-  for (int host = 0; host < hosts; ++host) networks_[host] = Socket(files[host]);
-  users_ = Socket(files[hosts]);
+  for (int host = 0; host < hosts; ++host) networks_[host] = OpenFile(files[host]);
+  users_ = OpenFile(files[hosts]);
   // All ranks are in it or none, so it is tried first by somebody who is none.
   for (int host = 0; host < hosts; ++host)
     if (exists() && !in_child([this, host] { return enter(host); })) networks_[0].close();

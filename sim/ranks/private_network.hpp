@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sim/launch/socket.hpp"
+#include "sim/launch/open_file.hpp"
 
 namespace muonwalk::sim {
 
@@ -29,8 +29,8 @@ class PrivateNetwork {
   bool enter(int host = 0) const;
 
  private:
-  Socket users_;  // the user namespace that the network belongs to; none where root made it
-  Socket networks_[kMostHosts];
+  OpenFile users_;  // the user namespace that the network belongs to; none where root made it
+  OpenFile networks_[kMostHosts];
 };
 
 }  // namespace muonwalk::sim

@@ -15,11 +15,11 @@
 namespace muonwalk::sim {
 namespace {
 
-// The ranks of a launched run. Rank 0 is a child of this process, the others are agents' children; each has a key store
-// of its own, so what one writes is told to all others.
-class LaunchedWatch : public RankWatch {
+// Watches ranks that are processes. Those of a launched run (`run`, else null) have a key store each, so what one
+// writes is told to all others; rank 0 is a child of this process, the others are agents' children.
+class ProcessWatch : public RankWatch {
  public:
-  LaunchedWatch(const Options& options, const Progress& progress, LaunchedRun* run, KeyStore& store)
+  ProcessWatch(const Options& options, const Progress& progress, LaunchedRun* run, KeyStore& store)
       : RankWatch(options, progress), run_(run), store_(store) {}
 
   void say_goodbye() {
@@ -173,7 +173,7 @@ class ProcessWorld : public World {
   Pipe goodbye_;
   std::optional<PrivateNetwork> network_;
   int hosts_ = 1;  // that the network has
-  LaunchedWatch watch_;
+  ProcessWatch watch_;
   std::optional<RankSide> in_rank_;
   int runs_ = 1;  // the rendezvous is the first
   bool finished_ = false;

@@ -133,7 +133,7 @@ Pipe open_pipe() {
         "no pipe to the ranks could be opened: {}; allow more open files (ulimit -n) or ask for fewer ranks",
         strerror(errno)));
   for (int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
-  return {Socket(ends[0]), Socket(ends[1])};
+  return {OpenFile(ends[0]), OpenFile(ends[1])};
 }
 
 void require_no_other_threads() {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/launch/socket.hpp"
+#include "sim/launch/open_file.hpp"
 #include "sim/ranks/report_stream.hpp"
 #include "sim/ranks/watched_rank.hpp"
 
@@ -40,14 +40,14 @@ class RankProcess : public WatchedRank {
   void read_records();
   void ended_with(int status);
   pid_t pid_ = -1;
-  Socket pipe_;
+  OpenFile pipe_;
   ReportReader reader_;
 };
 
 /// Both ends of a pipe.
 struct Pipe {
-  Socket read_end;   ///< bytes come out here
-  Socket write_end;  ///< bytes go in here
+  OpenFile read_end;   ///< bytes come out here
+  OpenFile write_end;  ///< bytes go in here
 };
 
 /// A pipe to a rank, closed in programs that a rank starts. Throws RunError where no more files may be open.

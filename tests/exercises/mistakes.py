@@ -93,7 +93,7 @@ def judge_all(exercise, build, mistakes, show):
         text = program(exercise, mistakes)
         file = Path(folder) / f"{exercise.function}.cpp"
         file.write_text(text, encoding="utf-8")
-        made = judging.build_library(exercise, file, build, library, f"all_mistakes[atoi(getenv(\"MUONWALK_MISTAKE\"))]")
+        made = judging.build_library(exercise, file, build, library, 'all_mistakes[atoi(getenv("MUONWALK_MISTAKE"))]')
         if isinstance(made, judging.Result):
             raise Broken(f"{exercise.name}: {made.words}")
         verdicts = []

@@ -42,10 +42,10 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
-std::pair<Socket, Socket> pair_of_sockets() {
+std::pair<OpenFile, OpenFile> pair_of_sockets() {
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-  return {Socket(ends[0]), Socket(ends[1])};
+  return {OpenFile(ends[0]), OpenFile(ends[1])};
 }
 
 std::string random_text(std::mt19937& random, std::size_t count) {
@@ -63,7 +63,7 @@ std::string on_the_wire(std::uint8_t type, const std::string& bytes) {
   return wire + static_cast<char>(type) + bytes;
 }
 
-void write_whole(const Socket& socket, const std::string& bytes) {
+void write_whole(const OpenFile& socket, const std::string& bytes) {
   REQUIRE(::send(socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("frames come as they were sent, however the bytes on the way are split
 TEST_CASE("two ends that send a lot to each other at once get all of it") {
   auto [one, other] = pair_of_sockets();
   constexpr int kFrames = 3000;
-  const auto work = [](Socket socket, unsigned seed) {
+  const auto work = [](OpenFile socket, unsigned seed) {
     std::mt19937 own(seed), theirs(3 - seed);
     FramedConnection connection(std::move(socket));
     int sent = 0, received = 0;
@@ -123,7 +123,7 @@ TEST_CASE("two ends that send a lot to each other at once get all of it") {
     return received;
   };
   int of_other = 0;
-  Socket moved = std::move(other);
+  OpenFile moved = std::move(other);
   std::thread thread([&] { of_other = work(std::move(moved), 2); });
   CHECK(work(std::move(one), 1) == kFrames);
   thread.join();
@@ -247,7 +247,7 @@ TEST_CASE("a peer that goes: what it sent before still comes, then the connectio
 }
 
 TEST_CASE("a connection is watched by the kernel for the time that was asked for") {
-  const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+  const OpenFile socket(::socket(AF_INET, SOCK_STREAM, 0));
   end_when_host_is_silent(socket, milliseconds(8000));
   const auto value = [&](int level, int option) {
     int found = -1;
@@ -281,7 +281,7 @@ TEST_CASE("a socket is one descriptor: it goes with its owner, closes once, and 
     first = one.descriptor();
     second = other.descriptor();
     CHECK(is_open(first));
-    Socket moved = std::move(one);
+    OpenFile moved = std::move(one);
     CHECK(!one);
     CHECK(one.descriptor() == -1);
     CHECK(moved.descriptor() == first);
@@ -290,7 +290,7 @@ TEST_CASE("a socket is one descriptor: it goes with its owner, closes once, and 
     CHECK(!is_open(first));
     CHECK(is_open(second));
     CHECK(moved.descriptor() == second);
-    Socket& itself = moved;
+    OpenFile& itself = moved;
     moved = std::move(itself);
     CHECK(is_open(second));
     moved.close();

@@ -94,7 +94,7 @@ class Stranger {
     connected_ = connect(socket_.descriptor(), reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0;
   }
   // Takes the other side of a connection that a test's own listener was given.
-  explicit Stranger(Socket socket) : socket_(std::move(socket)) {}
+  explicit Stranger(OpenFile socket) : socket_(std::move(socket)) {}
 
   bool connected() const { return connected_; }
   void say(const std::string& bytes) const { send(socket_.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
@@ -114,7 +114,7 @@ class Stranger {
   bool was_closed() const { return hear(1).empty(); }
 
  private:
-  Socket socket_;
+  OpenFile socket_;
   bool connected_ = true;
 };
 
@@ -141,7 +141,7 @@ class Door {
   Door() : listener_("127.0.0.1", 0, kSecret), port_(listener_.port()) {
     thread_ = std::thread([this] {
       while (!ends_) {
-        while (std::optional<Socket> proven = listener_.take()) {
+        while (std::optional<OpenFile> proven = listener_.take()) {
           inside_.push_back(std::move(*proven));
           ++let_in;
         }
@@ -153,7 +153,7 @@ class Door {
   ~Door() { close(); }
   int port() const { return port_; }
   // Ends the work; then the sockets are the test's.
-  std::vector<Socket>& close() {
+  std::vector<OpenFile>& close() {
     ends_ = true;
     if (thread_.joinable()) thread_.join();
     listener_.close();
@@ -172,11 +172,11 @@ class Door {
   Listener listener_;
   int port_;
   std::atomic<bool> ends_{false};
-  std::vector<Socket> inside_;
+  std::vector<OpenFile> inside_;
   std::thread thread_;
 };
 
-Socket join(int port, const Secret& secret = kSecret, milliseconds time = seconds(30)) {
+OpenFile join(int port, const Secret& secret = kSecret, milliseconds time = seconds(30)) {
   return connect_to("127.0.0.1", port, "127.0.0.1", secret, steady_clock::now() + time);
 }
 
@@ -201,7 +201,7 @@ TEST_CASE(
   if (!may_open_ports()) return;
   most_received = 0;
   Door door;
-  const Socket rank = join(door.port());
+  const OpenFile rank = join(door.port());
   CHECK(rank);
   const Stranger at_once(door.port()), in_pieces(door.port()), half_closed(door.port());
   at_once.say(answer_of(kSecret, at_once.hear(32)) + "and more");
@@ -211,7 +211,7 @@ TEST_CASE(
   for (const Stranger* one : {&at_once, &in_pieces, &half_closed}) CHECK(one->hear(32).size() == 32);
   CHECK(door.wait_for([&] { return door.let_in == 4; }));
   int with_more = 0;
-  for (const Socket& inside : door.close()) {
+  for (const OpenFile& inside : door.close()) {
     char bytes[16] = {};
     const ssize_t count = read(inside.descriptor(), bytes, sizeof(bytes));
     if (count == 8 && std::string(bytes) == "and more") ++with_more;
@@ -292,7 +292,7 @@ TEST_CASE(
     "whoever answers at the port of rank 0 and does not know the secret gets no rank, and 64 bytes are read of it") {
   if (!may_open_ports()) return;
   most_received = 0;
-  const Socket listening(socket(AF_INET, SOCK_STREAM, 0));
+  const OpenFile listening(socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in own = {};
   own.sin_family = AF_INET;
   own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -321,7 +321,7 @@ TEST_CASE(
     for (std::size_t turn = 0; !ends; ++turn) {
       pollfd polled = {listening.descriptor(), POLLIN, 0};
       if (poll(&polled, 1, 20) == 1)
-        ways[turn % ways.size()](Stranger(Socket(accept(listening.descriptor(), nullptr, nullptr))));
+        ways[turn % ways.size()](Stranger(OpenFile(accept(listening.descriptor(), nullptr, nullptr))));
     }
   });
   const std::string refusal = refusal_of(ntohs(own.sin_port), kSecret, milliseconds(600));
@@ -342,7 +342,7 @@ TEST_CASE("a rank that is there before rank 0 waits for it, and says what happen
   auto early = std::async(std::launch::async, [&] { return static_cast<bool>(join(port)); });
   std::this_thread::sleep_for(milliseconds(100));
   Listener listener("127.0.0.1", port, kSecret);
-  std::optional<Socket> proven;
+  std::optional<OpenFile> proven;
   while (early.wait_for(milliseconds(2)) != std::future_status::ready)
     if (auto socket = listener.take()) proven = std::move(socket);
   CHECK(early.get());

@@ -29,7 +29,7 @@ struct Ends {
 Ends connected() {
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-  return {FramedConnection(Socket(ends[0])), FramedConnection(Socket(ends[1]))};
+  return {FramedConnection(OpenFile(ends[0])), FramedConnection(OpenFile(ends[1]))};
 }
 
 void tell_time(FramedConnection& agent, double behind) {

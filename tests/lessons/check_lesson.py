@@ -19,122 +19,16 @@ import json
 import os
 import re
 import struct
-import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
-SECONDS = 240  # far more than any lesson needs, also under a sanitizer
-COLUMNS, SOURCE_COLUMNS = 100, 120
+import expectations
+from expectations import Lesson, SOURCE_COLUMNS, expect, expect_kept, expect_readable, expect_refusal, expect_same, fail, works_or_is_refused
+from kept_files import expect_cost_table, expect_digests, expect_recording, expect_trace, expect_traces_per_rank, ledgers_of, read_json
+
 SECTIONS = ("The idea", "The reference", "The steps", "The cost", "Exercises")
-BLESS_IF_RIGHT = "If what it prints now is right, run this test with BLESS=1 in the environment and review the difference."
-
-failures = 0
-
-
-def fail(what):
-    global failures
-    print(f"FAILED  {what}")
-    failures += 1
-
-
-def expect(holds, what):
-    if not holds:
-        fail(what)
-    return bool(holds)
-
-
-class Run:
-    """A run of a program: how it ended and what it printed."""
-
-    def __init__(self, command):
-        self.what = " ".join(word or "''" for word in command[1:]) + ": " if command[1:] else ""
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
-            self.code, self.out, self.err = done.returncode, done.stdout.decode(), done.stderr.decode()
-        except subprocess.TimeoutExpired:
-            self.code, self.out, self.err = None, "", f"(it was still running after {SECONDS} s)"
-
-    def ended(self, code):
-        """Whether it ended with this exit code."""
-        return expect(self.code == code, f"{self.what}ended with {self.code} instead of {code}; on standard error:\n    {self.err}")
-
-
-class Lesson:
-    def __init__(self, program, expected, arguments):
-        self.program, self.expected, self.arguments = program, Path(expected), arguments
-        self.name = Path(program).name
-        self.source = self.expected.with_suffix(".cpp")
-
-    def run(self, *options):
-        return Run([self.program, *self.arguments, *options])
-
-    def run_in_full(self):
-        return Run([self.program])
-
-
-# --- texts ---------------------------------------------------------------------------------------------------------------------------
-
-def expect_readable(what, text):
-    """It fits on the screen. Of the lines that don't, the first is shown and the others are counted."""
-    wrong = [(number, line, "ends in blanks" if line != line.rstrip() else f"has {len(line)} columns; the limit is {COLUMNS}")
-             for number, line in enumerate(text.splitlines(), 1) if line != line.rstrip() or len(line) > COLUMNS]
-    if wrong:
-        number, line, why = wrong[0]
-        fail(f"{what}line {number} {why}:\n    {line}|" + (f"\n    (and {len(wrong) - 1} more such lines)" if wrong[1:] else ""))
-    expect(not text or text.endswith("\n"), f"{what}the last line has no end")
-
-
-def expect_same(what, of_first, first, of_second, second):
-    """Both are equal; otherwise the first line that differs is printed as both have it."""
-    if first == second:
-        return True
-    a, b = first.split("\n"), second.split("\n")
-    at = next((i for i in range(min(len(a), len(b))) if a[i] != b[i]), min(len(a), len(b)))
-    width = max(len(of_first), len(of_second))
-    lines = [f"\n    {of:{width}}  {text[at] if at < len(text) else '(no such line)'}" for of, text in ((of_first, a), (of_second, b))]
-    fail(f"{what}the first difference is in line {at + 1}{''.join(lines)}")
-    return False
-
-
-def expect_kept(path, text, same=lambda a, b: a == b):
-    """The file holds this text; with BLESS=1 it is written instead."""
-    if failures:
-        return
-    if os.environ.get("BLESS") == "1":
-        path.write_text(text, encoding="utf-8")
-        print(f"BLESSED: {path} was written anew; review the difference before committing it")
-    elif not path.exists():
-        fail(f"{path} does not exist; run this test with BLESS=1 in the environment to write it, and review it")
-    else:
-        kept = path.read_bytes().decode()
-        if not same(kept, text):
-            expect_same("", "expected", kept, "printed", text)
-            print(BLESS_IF_RIGHT)
-
-
-def expect_refusal(lesson, run, *words):
-    """What can't work as asked is refused in one sentence with these words, and nothing else is printed."""
-    if not run.ended(2):
-        return
-    lines = run.err.splitlines()
-    expect(len(lines) == 1 and lines[0].startswith(f"{lesson.name}: ") and len(lines[0]) >= len(lesson.name) + 20,
-           f"{run.what}a refusal is one sentence on standard error that begins with \"{lesson.name}: \", but it says:\n{run.err}")
-    for word in words:
-        expect(word in run.err, f"{run.what}the refusal does not name {word}:\n{run.err}")
-    expect(not run.out, f"{run.what}a refusal leaves standard output empty, but it has:\n{run.out}")
-
-
-def works_or_is_refused(lesson, run):
-    """True when it worked."""
-    if run.code == 2:
-        expect_refusal(lesson, run)
-        return False
-    if not run.ended(0):
-        return False
-    expect_readable(run.what, run.out)
-    return expect(run.out.endswith(f"{lesson.name}: OK\n"), f"{run.what}the last line does not say OK")
+MOST_LINES = {"09": 45, "18": 80, "21": 80}  # of a screen; of all others 60
 
 
 # --- anatomy -------------------------------------------------------------------------------------------------------------------------
@@ -287,6 +181,8 @@ def check_expected(lesson):
     if not run.ended(0):
         print(run.out)
     expect_readable("", run.out)
+    lines, most = len(run.out.splitlines()), MOST_LINES.get(lesson.name[7:9], 60)
+    expect(lines <= most, f"{lines} lines are printed; a screen has at most {most}, and what the answer doesn't need goes to Lesson::detail")
     expect_kept(lesson.expected, run.out)
 
 
@@ -346,223 +242,6 @@ def check_nccl(lesson):
             return expect_kept(own, there.out)
 
 
-# --- what a run writes ---------------------------------------------------------------------------------------------------------------
-
-def read_json(path):
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        fail(f"{path} can't be read as JSON: {error}")
-        return None
-
-
-def ranks_in(text, all_ranks):
-    """ "every rank", "rank 2", "ranks 0–3", "ranks 0, 2, 3"; of "0 and 3 more" nobody but the first is known."""
-    numbers = [int(number) for number in re.findall(r"\d+", text)]
-    if text == "every rank":
-        return range(all_ranks)
-    if "more" in text:
-        return numbers[:1]
-    return range(numbers[0], numbers[1] + 1) if "–" in text else numbers
-
-
-def number_of(text):
-    return int(text.replace(",", ""))
-
-
-SPAN = r"([\d,]+(?:–[\d,]+)?)"  # of ranks that are drawn together: from the least to the most
-COST_ROW = re.compile(rf"(?:cost  |      ) +(\w+) over ([\w ]+), (\w+)(?: × {SPAN})? +(every rank|ranks? [\d–, ]+?|\d+ (?:and|\+) \d+ more) +"
-                      rf"(?:[\d,]+ B +)?{SPAN} B +{SPAN} +✔")
-COST_NAME = re.compile(rf" +\w+ over [\w ]+, \w+(?: × {SPAN})?")
-
-
-def span_of(text):
-    numbers = [number_of(number) for number in text.split("–")]
-    return numbers[0], numbers[-1]
-
-
-def expect_cost_table(printed, ledgers):
-    """The first table of costs says what the transports counted. A long name has a line to itself there."""
-    lines = printed.splitlines()
-    begin = next((i for i, line in enumerate(lines) if line.startswith("cost ")), len(lines))
-    rows, name = 0, ""
-    for line in lines[begin + 1:]:
-        if not line.startswith("        "):
-            break
-        if COST_NAME.fullmatch(line):
-            name = line
-            continue
-        row, name = COST_ROW.fullmatch(name + line), ""
-        if not row:
-            continue
-        rows += 1
-        collective, group, element_type, calls, who, sent, messages = row.groups()
-        said = {"calls": span_of(calls or "1"), "bytes": span_of(sent), "messages": span_of(messages)}
-        counted = [ledgers[rank].get((group, collective, element_type)) for rank in ranks_in(who, len(ledgers))]
-        for what, (least, most) in said.items():
-            found = sorted(one[what] if one else 0 for one in counted)
-            right = found[0] >= least and found[-1] <= most if "more" in who else (found[0], found[-1]) == (least, most)
-            expect(right, f"the transports counted {found[0]} to {found[-1]} {what}, but the table says\n    {line}")
-    if begin < len(lines) and (row := re.fullmatch(rf"cost    sent, each call as predicted +every rank +{SPAN} B +{SPAN} +✔", lines[begin])):
-        for text, what in zip(row.groups(), ("bytes", "messages")):
-            sums = [sum(line[what] for line in ledger.values()) for ledger in ledgers]
-            expect((min(sums), max(sums)) == span_of(text), f"the transports counted {min(sums)} to {max(sums)} {what}, but one line says\n    {lines[begin]}")
-        rows += 1
-    expect(rows or begin == len(lines) or not any(line["messages"] for ledger in ledgers for line in ledger.values()),
-           "no row of the table of costs could be read")
-
-
-def ledgers_of(trace):
-    """For each rank: (group, collective, type) → calls, bytes and messages, as the transports counted them."""
-    return [{(line["group"], line["collective"], line["type"]): {key: line[key] for key in ("calls", "bytes", "messages")} for line in ledger}
-            for ledger in trace["muonwalk"]["ledger"]]
-
-
-def expect_trace(trace, ok=True):
-    """The trace of all ranks: what its slices and arrows tell is what the transports counted."""
-    about = trace["muonwalk"]
-    expect(about["ok"] == ok, f"the trace says that the run was {'right' if about['ok'] else 'wrong'}")
-    names = {event["pid"]: event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "process_name"}
-    threads = {(event["pid"], event["tid"]): event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"}
-    expect(sorted(names) == list(range(about["ranks"])), "the trace has not one process per rank")
-    for rank, ledger in enumerate(ledgers_of(trace)):
-        who = f"rank {rank}"
-        expect(names.get(rank, "").startswith(who), f"{who} is called something else in the trace")
-        expect(about["dropped_events"][rank] == 0, f"{who} dropped events of its trace")
-        mine = [event for event in trace["traceEvents"] if event["pid"] == rank]
-        seen, busy, arrows = {}, [], sum(event["ph"] == "s" for event in mine)
-        for event in mine:
-            if event["ph"] != "X":
-                continue
-            thread, kind = threads.get((rank, event["tid"])), event["cat"]
-            if kind in ("communication", "computation"):
-                expect(thread == kind, f"{who}: a slice of {kind} lies on the thread {thread}")
-                busy.append((round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)))
-            if kind == "communication":
-                args = event["args"]
-                line = seen.setdefault((args["group"], args["collective"], args["type"]), {"calls": 0, "bytes": 0, "messages": 0})
-                line["calls"] += 1
-                line["bytes"] += args["bytes"]
-                line["messages"] += args["messages"]
-        expect(busy, f"{who} did nothing in its trace")
-        expect(seen == ledger, f"{who}: the slices are\n    {seen}\nand the transports counted\n    {ledger}")
-        messages = sum(line["messages"] for line in ledger.values())
-        expect(arrows == messages, f"{who}: {arrows} arrows leave it, and {messages} messages did")
-        busy.sort()
-        # A rank is one thread: it computes or it is in a call. A microsecond's third digit may be rounded either way.
-        expect(all(end <= begin + 1 for (_, end), (begin, _) in zip(busy, busy[1:])), f"{who}: computation and communication overlap")
-
-
-def expect_traces_per_rank(folder, trace):
-    """The files of one rank each: the same calls and the same computation, in PyTorch's words."""
-    ranks = trace["muonwalk"]["ranks"]
-    files = sorted(path.name for path in folder.iterdir())
-    expect(files == sorted(f"rank_{rank}.json" for rank in range(ranks)), f"--trace-per-rank wrote {files}")
-    for rank in range(ranks if not failures else 0):
-        one = read_json(folder / f"rank_{rank}.json")
-        about = one["distributedInfo"]
-        expect((about["rank"], about["world_size"]) == (rank, ranks), f"rank_{rank}.json is of rank {about['rank']} of {about['world_size']}")
-        kernels = [event["name"] for event in one["traceEvents"] if event.get("cat") == "kernel"]
-        calls = sum(name.startswith("gloo:") for name in kernels)
-        of_rank = Counter(event["cat"] for event in trace["traceEvents"] if event["ph"] == "X" and event["pid"] == rank)
-        expect((calls, len(kernels) - calls) == (of_rank["communication"], of_rank["computation"]),
-               f"rank_{rank}.json has {calls} calls and {len(kernels) - calls} computations, and the trace of all ranks {dict(of_rank)}")
-
-
-def is_quiet(step):
-    """Of a quiet step nothing is printed; its lines, if any, come after it."""
-    return not step["lines"] or not step["lines"][0].startswith("step ")
-
-
-def expect_blocks(what, step, tensors):
-    """What the ranks hold: parts of tensors that are in the list, with as many values as elements, each in a colour."""
-    for block in (block for of_rank in step["holds"] for block in of_rank):
-        name, size = f"{what}, {block['name']}", block["rows"] * block["cols"]
-        extent = {"rows": block["rows"], "columns": block["cols"], "elements": size}.get(block["unit"])
-        expect(0 <= block["begin"] <= block["end"] <= block["of"], f"{name} is not part of its whole")
-        expect(extent in (None, block["end"] - block["begin"]), f"{name} does not have the extent of its range")
-        expect(block["values"] is None or len(block["values"]) == size, f"{name} has not as many values as elements")
-        expect(block["values"] is None or len(block["digest"]) == 16, f"{name} has values and no digest")
-        at = 0
-        for tensor, begin, end, from_element in block.get("spans", [[block["tensor"], 0, block["cols"], 0]]):
-            expect(at <= begin < end <= block["cols"] or size == 0 or not block["cols"], f"{name} has a span that is not in order")
-            expect(tensors[tensor]["colour"] is not None and from_element >= 0, f"{name} has a span without a colour")
-            at = end
-
-
-def expect_moves(what, step, ranks):
-    """Every move is between two ranks of its group; their sums are what the step prints of each rank."""
-    sent, received, messages = Counter(), Counter(), Counter()
-    for move in step["moves"]:
-        size = {"float32": 4, "bfloat16": 2}.get(move["type"], 1)
-        source, target = move["from"], move["to"]
-        if not expect(source != target and 0 <= min(source, target) and max(source, target) < len(ranks), f"{what} has a move to nobody"):
-            return
-        expect(move["bytes"] == size * move["elements"], f"{what} has a move whose bytes are not those of its elements")
-        group = "pp" if move["group"] == "first and last stage" else move["group"]
-        differ = {kind for kind in ("dp", "tp", "pp") if ranks[source][kind] != ranks[target][kind]}
-        expect(group == "world" or differ == {group}, f"{what} has a move over {group} between ranks {source} and {target}, which differ in {differ}")
-        sent[source] += move["bytes"]
-        received[target] += move["bytes"]
-        messages[source] += 1
-    said = {}
-    for line in step["lines"]:
-        row = re.fullmatch(rf"  (.+?) sent {SPAN} B in {SPAN} messages? and received {SPAN} B", line)
-        if not row:
-            continue
-        who = ranks_in(row[1], len(ranks))
-        said.update(dict.fromkeys(who))
-        for text, counted in zip(row.groups()[1:], (sent, messages, received)):
-            found = [counted[rank] for rank in who]
-            expect((min(found), max(found)) == span_of(text), f"{what} says\n    {line}\nbut its moves add up to {min(found)} to {max(found)}")
-    expect(said or not messages or is_quiet(step), f"{what} does not say what its ranks sent")
-
-
-def expect_recording(lesson, recording, printed, ledgers):
-    """The recording says what the run said, line by line, and moves what its ranks sent, byte by byte."""
-    about, ranks, steps = recording["lesson"], recording["ranks"], recording["steps"]
-    expect((recording["format"], recording["version"], recording["ok"]) == ("muonwalk-recording", 1, True), "the recording of a good run is not ok")
-    expect((about["name"], about["number"]) == (lesson.name, lesson.name[7:9]), f"the recording is of {about['name']}")
-    sizes = recording["grid"]
-    places = [(pp, dp, tp) for pp in range(sizes["pp"]) for dp in range(sizes["dp"]) for tp in range(sizes["tp"])]
-    expect(sorted((rank["pp"], rank["dp"], rank["tp"]) for rank in ranks) == places and [rank["rank"] for rank in ranks] == list(range(len(places))),
-           f"the recording has ranks {ranks}, which are not those of its grid")
-    expect(steps and [step["number"] for step in steps] == list(range(1, len(steps) + 1)), "the steps are not numbered in order")
-    if failures:
-        return
-    quiet = any(map(is_quiet, steps))
-    recorded = recording["before"] + [line for step in steps for line in step["lines"]] + recording["after"]
-    lines = printed.splitlines()
-    expect(recording["heading"] == lines[0], "the heading is not the first line that is printed")
-    # Of quiet steps only the first are recorded; of two layouts, the first one is.
-    expect_same("the recording: ", "recorded", "\n".join(recorded), "printed", "\n".join(lines[:len(recorded)]))
-    expect(quiet or len(recorded) == len(lines), f"the recording has {len(recorded)} lines, but {len(lines)} are printed")
-    moved = Counter()
-    for step in steps:
-        what = f"step {step['number']} of the recording"
-        expect(len(step["holds"]) == len(step["says"]) == len(ranks), f"{what} has not a list for every rank")
-        title = is_quiet(step) or step["lines"][0].partition(" · ")[2]
-        expect(title is True or title == step["title"], f"{what} does not begin with its title")
-        expect_blocks(what, step, recording["tensors"])
-        expect_moves(what, step, ranks)
-        for move in step["moves"]:
-            moved[move["from"], move["group"], move["collective"], move["type"]] += move["bytes"]
-    sent = Counter({(rank, *key): line["bytes"] for rank, ledger in enumerate(ledgers) for key, line in ledger.items()})
-    for key in moved | sent:
-        expect(moved[key] == sent[key] or quiet and moved[key] < sent[key],
-               f"{key}: the moves of the recording add up to {moved[key]} B, but the transports counted {sent[key]} B")
-    expect(moved or not +sent, "the recording has no move")
-
-
-def expect_digests(recording):
-    """With --verbose 2 every digest that is printed is that of a block, in the same order."""
-    for step in recording["steps"]:
-        printed = [line.split()[1] for line in step["lines"] if line.strip().startswith("digest ")]
-        recorded = [block["digest"] for of_rank in step["holds"] for block in of_rank if block["digest"] is not None]
-        if not is_quiet(step):
-            expect(printed == recorded, f"step {step['number']}: the digests that are printed are not those of the blocks")
-
-
 REFUSED = ((("--no-such-option",), "--no-such-option"), (("--dp", "64", "--tp", "64"), "--dp 64"), (("--bug", "no_such_bug"), "no_such_bug"),
            (("--record", "/no/such/folder/run.json"), "/no/such/folder"))
 WORKS_OR_IS_REFUSED = (("--precision", "bf16", "--seed", "7"), ("--dp", "3"), ("--tp", "3"), ("--dp", "1", "--tp", "1"),
@@ -581,7 +260,7 @@ def check_otherwise(lesson):
         plain = lesson.run()
         expect_same("--threads 2 --record --trace: ", "without", plain.out, "with", run.out)
         trace, recording = read_json(folder / "all.json"), read_json(folder / "run.json")
-        if failures:
+        if expectations.failures:
             return
         expect_trace(trace)
         expect_traces_per_rank(folder / "ranks", trace)
@@ -619,7 +298,7 @@ def main(arguments):
         return 2
     os.environ["NO_COLOR"] = "1"
     CHECKS[arguments[0]](Lesson(arguments[1], arguments[2], arguments[3:]))
-    return 1 if failures else 0
+    return 1 if expectations.failures else 0
 
 
 if __name__ == "__main__":

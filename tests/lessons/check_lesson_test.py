@@ -14,6 +14,7 @@ from pathlib import Path
 
 os.environ["MUONWALK_TURNS"] = "2"
 import check_lesson
+import expectations
 
 wrong = 0
 
@@ -21,11 +22,11 @@ wrong = 0
 def expect_said(what, check, *words):
     """The check fails and says all these words; without any it holds."""
     global wrong
-    check_lesson.failures = 0
+    expectations.failures = 0
     with contextlib.redirect_stdout(io.StringIO()) as said:
         check()
     text = said.getvalue()
-    if bool(check_lesson.failures) != bool(words) or not all(word in text for word in words):
+    if bool(expectations.failures) != bool(words) or not all(word in text for word in words):
         print(f"FAILED  {what}: it should {'say ' + ' and '.join(words) if words else 'hold'}, but it said:\n{text}")
         wrong += 1
 
@@ -116,6 +117,7 @@ def check_screens(lesson, folder):
             ("expected", printing("48 B   ████····", "49 B   ████····"), "the first difference is in line 6"),
             ("expected", printing("Question", "Q" * 60), "columns; the limit is 100"),
             ("expected", printing("\n\n", " \n\n"), "ends in blanks"),
+            ("expected", printing("\n\n", "\n" * 30), "a screen has at most 60"),
             ("expected", ending(3), "ended with 3"),
             ("bugs", lambda options, run: setattr(run, "out", "") if "--list-bugs" in options else None, "at least one bug"),
             ("bugs", ending(0, "--bug", "stale_slice"), "stale_slice: ended with 0"),

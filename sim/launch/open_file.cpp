@@ -1,4 +1,4 @@
-#include "sim/launch/socket.hpp"
+#include "sim/launch/open_file.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,7 +9,7 @@
 
 namespace muonwalk::sim {
 
-Socket& Socket::operator=(Socket&& other) noexcept {
+OpenFile& OpenFile::operator=(OpenFile&& other) noexcept {
   if (this != &other) {
     close();
     descriptor_ = std::exchange(other.descriptor_, -1);
@@ -17,12 +17,12 @@ Socket& Socket::operator=(Socket&& other) noexcept {
   return *this;
 }
 
-void Socket::close() {
+void OpenFile::close() {
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = -1;
 }
 
-void end_when_host_is_silent(const Socket& socket, std::chrono::milliseconds timeout) {
+void end_when_host_is_silent(const OpenFile& socket, std::chrono::milliseconds timeout) {
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket.descriptor(), level, option, &value, sizeof(value));
   };
@@ -39,7 +39,7 @@ void end_when_host_is_silent(const Socket& socket, std::chrono::milliseconds tim
 #endif
 }
 
-bool host_answers(const Socket& socket) {
+bool host_answers(const OpenFile& socket) {
 #if defined(__linux__)
   tcp_info info = {};
   socklen_t length = sizeof(info);

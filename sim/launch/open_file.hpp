@@ -5,18 +5,18 @@
 
 namespace muonwalk::sim {
 
-/// An open socket, or another open file, that closes itself.
-class Socket {
+/// An open file that closes itself: a socket, or one end of a pipe.
+class OpenFile {
  public:
-  Socket() = default;
+  OpenFile() = default;
   /// Takes over the descriptor.
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
   /// Hands it over; what was moved from has none.
   /// @{
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept;
+  OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  OpenFile& operator=(OpenFile&& other) noexcept;
   /// @}
-  ~Socket() { close(); }
+  ~OpenFile() { close(); }
 
   /// −1 for none.
   int descriptor() const { return descriptor_; }
@@ -33,10 +33,10 @@ class Socket {
 
 /// Lets the kernel end this connection when the other end's kernel has not answered for `timeout`, whether something is
 /// on its way or not. A process at the other end that computes, or is stopped, makes no difference: its kernel answers.
-void end_when_host_is_silent(const Socket& socket, std::chrono::milliseconds timeout);
+void end_when_host_is_silent(const OpenFile& socket, std::chrono::milliseconds timeout);
 
 /// False when the kernel at the other end has not answered lately, though ours has sent it something, or asks
 /// (end_when_host_is_silent): its host is gone, or cannot be reached. True where that can't be told.
-bool host_answers(const Socket& socket);
+bool host_answers(const OpenFile& socket);
 
 }  // namespace muonwalk::sim
