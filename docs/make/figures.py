@@ -1,10 +1,8 @@
 """The figures of the lessons' pages: where each stands, and its HTML as it is read without scripts. What is shown comes from programs
-(muonwalk-figures, a recording, a trace); the scripts of docs/figures let the reader choose what of it."""
+(muonwalk-figures, a recording); the scripts of docs/figures let the reader choose what of it."""
 
 import html
 import json
-import re
-import shutil
 
 import drawings
 from doxygen_filter import section_id
@@ -16,7 +14,7 @@ from singular_values import singular_values
 
 # The section of each lesson before which its figure stands.
 PLACES = {"05": "The reference", "06": "The cost", "09": "Redundant work", "13": "Three numbers", "14": "Models of real size",
-          "15": "The cost", "18": "The cost"}
+          "15": "The cost"}
 # In lesson 17 a digit in a drawing is a matrix that travels; everywhere else it is a rank.
 _MATRICES_BY_DIGIT = {"17"}
 
@@ -101,52 +99,20 @@ def bars(number, data):
             + script_json(f"figure-{number}-data", {**data, "most": most}) + '<script src="bars.js"></script>')
 
 
-# --- the timeline of a trace --------------------------------------------------------------------------------------------------
-
-def timeline(root, page, options, site):
-    """The timeline out of a page that muonwalk-trace wrote. The script that draws it there draws it here, with the library that such
-    a page carries; both are files that the pages of the site share."""
-    def part(pattern, what):
-        found = re.search(pattern, page, re.DOTALL)
-        if not found:
-            raise LessonError(f"the page of the trace has no {what}; has tools/trace/page/page.html changed?")
-        return found[1]
-
-    parts = ("tools/trace/page/tooltip.js", "tools/trace/page/timeline.js", "docs/figures/trace.js")
-    script = "\n".join((root / each).read_text(encoding="utf-8") for each in parts)
-    (site / "timeline.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
-    shutil.copyfile(root / "third_party/echarts/echarts.min.js", site / "echarts.js")
-    data = part(r'<script type="application/json" id="data">(.*?)</script>', "data")
-    body = part(r"<h2>Timeline</h2>\n(.*?)\n<h2>In words</h2>", "timeline")
-    light = part(r":root \{(.*?)\}", "colours")
-    dark = part(r"@media \(prefers-color-scheme: dark\) \{\s*:root \{(.*?)\}", "dark colours")
-    return (f"<style>.mwf-trace{{{light}}}@media (prefers-color-scheme:dark){{html:not(.light-mode) .mwf-trace{{{dark}}}}}</style>"
-            '<figure class="mw-figure mwf-trace" id="figure-18"><figcaption>The timeline of a run</figcaption>'
-            f"<p>One step of Muon, recorded by lesson 09 with <code>{html.escape(options)} --trace run.json</code> when this page was made. "
-            "Zoom into a rank to find its phases, and see who waits for whom. <code>muonwalk-trace summary "
-            "run.json --html run.html</code> draws any trace like this.</p>"
-            f'{body}</figure><script type="application/json" id="figure-18-data">{data}</script>'
-            '<script src="echarts.js"></script><script src="timeline.js"></script>')
-
-
 # --- on a page ----------------------------------------------------------------------------------------------------------------
 
-def _figure(lesson, recorded, folder, site):
+def _figure(lesson, recorded, folder):
     number = lesson.number
     if number == "05":
         return memory_order(recorded)
-    if number == "18":
-        page, options = ((folder / name).read_text(encoding="utf-8") for name in ("18.html", "18.options"))
-        return timeline(lesson.path.parents[2], page, options.strip(), site)
     data = json.loads((folder / f"{number}.json").read_text(encoding="utf-8"))
     if number == "06":
         return singular_values(data)
     return bars(number, data)
 
 
-def complete(lesson, contents, recorded, folder, site):
-    """The text of a lesson's page with its figure, and with its drawings drawn. `folder` has what the figures show, `site` is where
-    the pages go."""
+def complete(lesson, contents, recorded, folder):
+    """The text of a lesson's page with its figure, and with its drawings drawn. `folder` has what the figures show."""
     root = lesson.path.parents[2]
     if lesson.number in PLACES:
         mark = f'<h1><a class="anchor" id="{section_id(lesson.name, PLACES[lesson.number])}"></a>'
@@ -154,6 +120,6 @@ def complete(lesson, contents, recorded, folder, site):
         if contents.count(mark) != 1:
             raise LessonError(f'{lesson.path}: has no section "{PLACES[lesson.number]}", before which its figure belongs; '
                               "docs/make/figures.py says where")
-        contents = contents.replace(mark, _figure(lesson, recorded, folder, site) + mark)
+        contents = contents.replace(mark, _figure(lesson, recorded, folder) + mark)
     contents = drawings.with_drawings(contents, "parameter" if lesson.number in _MATRICES_BY_DIGIT else "rank")
     return colours(root) + contents

@@ -256,9 +256,8 @@ def _controls(lesson):
             'title="Without main, plan, predict and the planted bugs">Plain program</button></div>')
 
 
-def complete(lessons, lesson, contents, material, links, out):
-    """The inside of the page's text block, made complete. `contents` is Doxygen's, `material` the folder of pictures, and `out`
-    that of the site."""
+def complete(lessons, lesson, contents, material, links):
+    """The inside of the page's text block, made complete. `contents` is Doxygen's, and `material` the folder of pictures."""
     recorded = lesson_text.recording(material)
     contents, code = _with_code(lesson.path.parents[2], lesson, contents, links, recorded)
 
@@ -268,7 +267,7 @@ def complete(lessons, lesson, contents, material, links, out):
     contents = _below_heading(contents, section_id(lesson.name, "The idea"), player(lesson, recorded, code))
     contents = _before_section(contents, section_id(lesson.name, "Exercises"),
                                output_section(lesson) + bugs_section(lesson))
-    contents = figures.complete(lesson, contents, recorded, material.parents[1] / "figures", out)
+    contents = figures.complete(lesson, contents, recorded, material.parents[1] / "figures")
     contents = _with_columns(_fold_hints(lesson, contents))
     answer = html.escape(lesson_text.answer(lesson), quote=False)
     contents += try_section(lesson)

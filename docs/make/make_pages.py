@@ -60,7 +60,7 @@ def make_pages(root, doxygen_html, tag_file, material, out):
         shutil.copytree(folder, out / "material" / lesson.name, ignore=shutil.ignore_patterns("*.json", "*.stamp"))
         change_text(out / f"{lesson.name}.html",
                     lambda text, lesson=lesson, folder=folder: glossary.link(
-                        lesson_page.complete(lessons, lesson, text, folder, links, out)))
+                        lesson_page.complete(lessons, lesson, text, folder, links)))
     change_text(out / PAGE, glossary.complete)
     change_text(out / "index.html", lambda text: start_page.complete(root, lessons, text))
     shutil.copyfile(root / "third_party/minisearch/minisearch.js", out / "minisearch.js")

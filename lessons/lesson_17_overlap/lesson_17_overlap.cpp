@@ -259,7 +259,7 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 // That has been published: "asynchronous is 2.1× slower". It adds up what overlapped kernels wait for, while the whole
 // range got shorter, from 388.9 to 349.8 ms on the host and from 407.0 to 366.3 ms on the device, with 76.9 % of the
 // communication overlapped (counted by us in the traces that were published with it, see lesson 18). `--way pipelined
-// --trace run.json` writes a trace of one way alone, and `muonwalk-trace compare` compares two of them.
+// --trace run.json` writes a trace of one way alone, and `muonwalk-trace summary` adds it up.
 void print_measured(Lesson<Local>& lesson) {
   if (lesson.options().verbose == 0) return;
   lesson.in_parent([&lesson] {
@@ -346,9 +346,9 @@ int main(int argc, char** argv) {
   //    the two matrices; with one matrix in a bucket, all ranks have a part of it, and each needs and orthogonalizes
   //    the whole of it (lesson 15).
   // 3. `--way pipelined --link 0.02,200 --trace a.json`, the same with `--way "in sequence"` and b.json, and then
-  //    `muonwalk-trace compare b.json a.json`: which figure gets shorter and which longer? Hint: one of them is a sum.
-  //    Answer: the span gets shorter. The communication, as a sum, gets longer, and the comparison says why these sums
-  //    can't be compared: messages were under way at the same time, and while the rank computed.
+  //    `muonwalk-trace summary` of each: which figure gets shorter and which longer? Hint: one of them is a sum. Answer:
+  //    the span gets shorter. The communication, as a sum, gets longer: messages were under way at the same time, and
+  //    while the rank computed.
   return lesson.answer(
       "where bytes take about as long to travel as matrices take to be orthogonalized. There a pipeline hides most of "
       "the shorter one behind the longer. On a fast link there is nothing to hide, and on a slow one little to hide it "

@@ -196,8 +196,6 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                             : "nothing: this lesson draws no picture of its own");
   app.add_option("--trace", options.trace_file,
                  "trace the run (of two layouts, the first) into this file, for Perfetto");
-  app.add_option("--trace-per-rank", options.trace_folder,
-                 "trace the run into this folder, a file per rank, as PyTorch does");
   const auto* trace_events =
       app.add_option("--trace-events", options.trace_events,
                      fmt::format("the most events that a trace keeps of a rank (default {})", kTraceEvents));
@@ -242,8 +240,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                     "steps, and the player on its page shows them (./walk docs)",
                     info.name));
   if (trace_events->count() > 0 && !options.tracing())
-    throw UsageError(
-        "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
+    throw UsageError("--trace-events goes with --trace, which was not given; add --trace run.json");
   options.grid.dp(dp).tp(tp).pp(pp);
   if (options.world == WorldKind::fibers && transport->count() > 0)
     throw UsageError(

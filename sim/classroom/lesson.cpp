@@ -159,8 +159,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
       finish_output();
       std::exit(0);
     }
-    if (!program.files.empty())
-      options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
+    if (!program.files.empty()) options_.record_file = options_.svg_path = options_.trace_file = "";
     require_transport(info_, options_);
     let_idle_threads_sleep(options_, argv);
     show_progress(options_.verbose > 0);

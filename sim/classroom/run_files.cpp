@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/replay/trace_writers.hpp"
@@ -16,10 +15,6 @@
 namespace muonwalk::sim {
 namespace {
 
-std::string rank_file(const std::string& folder, int rank) {
-  return (std::filesystem::path(folder) / fmt::format("rank_{}.json", rank)).string();
-}
-
 // "rank 3 (dp 1, tp 1)": all coordinates that tell ranks apart.
 std::string trace_label(const Grid& grid, int rank) {
   std::string coordinates;
@@ -30,25 +25,10 @@ std::string trace_label(const Grid& grid, int rank) {
   return coordinates.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, coordinates);
 }
 
-// Refuses traces that can't be written where they should be, and makes the folder of --trace-per-rank.
-void require_trace_writable(const Options& options) {
-  if (!options.trace_file.empty()) FileBeside(options.trace_file);
-  if (options.trace_folder.empty()) return;
-  make_folder("--trace-per-rank", options.trace_folder);
-  for (int rank = 0; rank < options.grid.size(); ++rank) FileBeside(rank_file(options.trace_folder, rank));
-  const std::string left = rank_file(options.trace_folder, options.grid.size());
-  std::error_code ignored;
-  if (std::filesystem::exists(left, ignored))
-    throw UsageError(
-        fmt::format("{} is of another run, with more ranks than this one's {}, and tools would read both as one; "
-                    "remove it, or choose another folder for --trace-per-rank",
-                    in_quotes(left), options.grid.size()));
-}
-
 }  // namespace
 
 Tracer::Tracer(const LessonInfo& info, const Options& options)
-    : clock_(options.clock()), file_(options.trace_file), folder_(options.trace_folder), room_(options.trace_events) {
+    : clock_(options.clock()), file_(options.trace_file), room_(options.trace_events) {
   run_.name = info.name;
   run_.title = info.title;
   run_.grid = options.grid;
@@ -85,13 +65,10 @@ void Tracer::keep_what_was_asked_for() {
 }
 
 void Tracer::write(bool ok, FilesBeside& files) {
-  if (file_.empty() && folder_.empty()) return;
+  if (file_.empty()) return;
   run_.ok = ok;
   keep_what_was_asked_for();
-  if (!folder_.empty())
-    for (int rank = 0; rank < run_.grid.size(); ++rank)
-      files.push_back(write_pytorch_dialect(rank_file(folder_, rank), run_, rank));
-  if (!file_.empty()) files.push_back(write_chrome_trace(file_, run_));
+  files.push_back(write_chrome_trace(file_, run_));
   std::int64_t most = 0, sum = 0;
   for (const RankTrace& rank : run_.ranks) {
     most = std::max(most, rank.dropped);
@@ -129,14 +106,12 @@ void require_writable(const Options& options) {
   const bool folder = !svg.empty() && svg.back() == '/';
   if (folder) make_folder("--svg", svg);
   if (!svg.empty()) FileBeside(folder ? svg + "picture.svg" : svg);
-  require_trace_writable(options);
+  if (!options.trace_file.empty()) FileBeside(options.trace_file);
 }
 
 void require_no_files(const Options& options, const char* option) {
-  for (const auto& [file_option, path] : {std::pair("--record", &options.record_file),
-                                          {"--svg", &options.svg_path},
-                                          {"--trace", &options.trace_file},
-                                          {"--trace-per-rank", &options.trace_folder}})
+  for (const auto& [file_option, path] :
+       {std::pair("--record", &options.record_file), {"--svg", &options.svg_path}, {"--trace", &options.trace_file}})
     if (!path->empty())
       throw UsageError(fmt::format(
           "{} writes a file of the lesson's run, and {} does something else in its place; leave one of them out.",

@@ -38,7 +38,6 @@ class Tracer {
 
   ClockNs clock_;
   std::string file_;
-  std::string folder_;
   int room_;
   RunTrace run_;
 };

@@ -21,8 +21,7 @@ std::vector<NamedPath> named_paths(const LessonInfo& info, const Options& option
   std::vector<NamedPath> paths = {
       {"--record", options.record_file, PathUse::writes, "", ""},
       {"--svg", options.svg_path, pictures ? PathUse::writes_into : PathUse::writes, "", ".svg"},
-      {"--trace", options.trace_file, PathUse::writes, "", ""},
-      {"--trace-per-rank", options.trace_folder, PathUse::writes_into, "rank_", ".json"}};
+      {"--trace", options.trace_file, PathUse::writes, "", ""}};
   for (const LessonOption& option : info.options) {
     if (const auto* one = std::get_if<std::string*>(&option.target))
       paths.push_back({option.name, **one, option.use, "", ""});

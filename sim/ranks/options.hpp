@@ -99,7 +99,6 @@ struct Options {
   std::string record_file;                        ///< the file that the run is recorded in; empty for none
   std::string svg_path;          ///< the lesson's own picture, or a folder for all, with a / at its end; empty for none
   std::string trace_file;        ///< the file for a trace of all ranks; empty for none
-  std::string trace_folder;      ///< a folder for a trace of each rank, in PyTorch's dialect; empty for none
   std::optional<Launch> launch;  ///< what a launcher says of this process; nothing where it forks all ranks
   std::vector<std::string> arguments;  ///< the command line
   int trace_events = kTraceEvents;     ///< the most events that are kept of a rank
@@ -111,7 +110,7 @@ struct Options {
   /// it.
   int kept_trace_events() const { return set_up.traced && trace_events < kTraceEvents ? kTraceEvents : trace_events; }
   /// True when the run is traced.
-  bool tracing() const { return set_up.traced || !trace_file.empty() || !trace_folder.empty(); }
+  bool tracing() const { return set_up.traced || !trace_file.empty(); }
   /// What its ranks talk over: memory where they are fibers, and else what was asked for.
   TransportKind talks_over() const { return world == WorldKind::fibers ? TransportKind::memory : transport; }
   /// True where time is virtual: fibers that talk over slow links.

@@ -60,16 +60,4 @@ std::unique_ptr<FileBeside> write_chrome_trace(const std::string& path, const Ru
 /// What write_chrome_trace writes.
 std::string chrome_trace_text(const RunTrace& run);
 
-/// Writes one rank of a run as torch.profiler writes a rank, so that tools for such traces can read it, for example
-/// HolisticTraceAnalysis. Those tools look at a device; here the processor stands in for it:
-///   - "kernel" on stream 7: what the rank did by itself (computation_of), and on stream 20: its calls, which are named
-///   as
-///     PyTorch names collectives on a CPU, "gloo:all_gather", also where threads talk through memory;
-///   - "user_annotation" on the host: steps of the optimizer as "ProfilerStep#3", other steps and phases by their
-///   names; one
-///     that begins with "optimizer" as "Optimizer.step#…";
-///   - "gpu_user_annotation": the same names, on each stream from their first to their last kernel.
-/// The file has yet to take its place. Throws UsageError as FileBeside does.
-std::unique_ptr<FileBeside> write_pytorch_dialect(const std::string& path, const RunTrace& run, int rank);
-
 }  // namespace muonwalk::sim

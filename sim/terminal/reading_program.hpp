@@ -18,7 +18,7 @@ namespace muonwalk::sim {
 /// those of its subcommands, refuse an empty value in a sentence.
 void refuse_empty_values(CLI::App& app);
 
-/// Refuses "--html=" as well, before the words are parsed: CLI11 would take the next word for the value. Throws
+/// Refuses "--json=" as well, before the words are parsed: CLI11 would take the next word for the value. Throws
 /// UsageError.
 void refuse_empty_values(int argc, const char* const* argv);
 

@@ -205,8 +205,7 @@ TEST_CASE("Lesson: what is asked of it that it can't do is a sentence") {
   CHECK(said(usual, other) == "what --other does\n");
   for (const auto& [option, member] : {std::pair("--record", &Options::record_file),
                                        {"--svg", &Options::svg_path},
-                                       {"--trace", &Options::trace_file},
-                                       {"--trace-per-rank", &Options::trace_folder}}) {
+                                       {"--trace", &Options::trace_file}}) {
     Options options = usual;
     options.*member = "x.svg";
     CHECK(said(options, other) == std::string("thrown: ") + option +

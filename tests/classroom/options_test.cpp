@@ -207,7 +207,7 @@ TEST_CASE(
     CHECK(sentence.back() != ' ');
   }
   for (const std::string option : {"--verbose", "--timeout", "--threads", "--world", "--transport", "--record", "--svg",
-                                   "--trace", "--trace-per-rank", "--trace-events"})
+                                   "--trace", "--trace-events"})
     CHECK(refusal({option, ""}).find(option + " ''") == 0);
 }
 
@@ -227,12 +227,12 @@ TEST_CASE("parse_options: what depends on the lesson or on who has started it is
               " would change nothing in lesson_77_test, which multiplies no matrices; try it with lesson 06 or 09");
   CHECK(said(no_bugs, {"--bug", "x"}) == "--bug x is not a planted bug of lesson_77_test; it has none");
   CHECK(said(info_with(), {"--trace-events", "7"}) ==
-        "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
+        "--trace-events goes with --trace, which was not given; add --trace run.json");
   CHECK(said(info_with(), {"--trace-events", "0", "--trace", "t.json"}) ==
         "--trace-events 0 is too small; it takes a whole number of at least 1");
   CHECK(said(info_with(), {"--trace-events", "16777217", "--trace", "t.json"}) ==
         "--trace-events 16777217 is too much for one machine; it takes a whole number from 1 to 16777216");
-  CHECK(said(info_with(), {"--trace-events", "16777216", "--trace-per-rank", "t"}) == "(accepted)");
+  CHECK(said(info_with(), {"--trace-events", "16777216", "--trace", "t"}) == "(accepted)");
   LessonInfo drawing = info_with();
   drawing.draws = true;
   CHECK(said(info_with(), {"--svg", "picture.svg"}).find("draws no picture of its own") != std::string::npos);

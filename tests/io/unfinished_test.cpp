@@ -358,9 +358,8 @@ TEST_CASE("unfinished: a folder that may not be made is refused with the system'
   const std::string path = folder.file("closed/below/deeper");
   CHECK(in_child([&] {
           if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
-          _exit(usage_error([&] { make_folder("--trace-per-rank", path); }) ==
-                        "--trace-per-rank " + as_typed(path) +
-                            " can't be made a folder: Permission denied; choose another path"
+          _exit(usage_error([&] { make_folder("--save", path); }) ==
+                        "--save " + as_typed(path) + " can't be made a folder: Permission denied; choose another path"
                     ? 42
                     : 2);
         }) == 42);

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import expectations
 from expectations import Lesson, SOURCE_COLUMNS, expect, expect_kept, expect_readable, expect_refusal, expect_same, fail, works_or_is_refused
-from kept_files import expect_cost_table, expect_digests, expect_recording, expect_trace, expect_traces_per_rank, ledgers_of, read_json
+from kept_files import expect_cost_table, expect_digests, expect_recording, expect_trace, ledgers_of, read_json
 
 SECTIONS = ("The idea", "The reference", "The steps", "The cost", "Exercises")
 MOST_LINES = {"09": 45, "18": 80, "21": 80}  # of a screen; of all others 60
@@ -254,7 +254,7 @@ def check_otherwise(lesson):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         # Neither the number of threads nor a recording or a trace changes a line.
-        run = lesson.run("--threads", "2", "--record", f"{folder}/run.json", "--trace", f"{folder}/all.json", "--trace-per-rank", f"{folder}/ranks")
+        run = lesson.run("--threads", "2", "--record", f"{folder}/run.json", "--trace", f"{folder}/all.json")
         if not run.ended(0):
             return
         plain = lesson.run()
@@ -263,7 +263,6 @@ def check_otherwise(lesson):
         if expectations.failures:
             return
         expect_trace(trace)
-        expect_traces_per_rank(folder / "ranks", trace)
         expect_cost_table(run.out, ledgers_of(trace))
         expect_recording(lesson, recording, run.out, ledgers_of(trace))
 

@@ -183,7 +183,7 @@ def check_screens(lesson, folder):
 
 def check_files(lesson, folder):
     """Of one run each of its files is changed in one thing."""
-    run = lesson.run("--record", f"{folder}/run.json", "--trace", f"{folder}/all.json", "--trace-per-rank", f"{folder}/ranks", "--verbose", "2")
+    run = lesson.run("--record", f"{folder}/run.json", "--trace", f"{folder}/all.json", "--verbose", "2")
     trace, recording = check_lesson.read_json(folder / "all.json"), check_lesson.read_json(folder / "run.json")
     ledgers = check_lesson.ledgers_of(trace)
 
@@ -209,13 +209,6 @@ def check_files(lesson, folder):
         changed = copy.deepcopy(trace)
         change(changed)
         expect_said(words, lambda: check_lesson.expect_trace(changed), words)
-    for event in ("communication", "computation"):
-        changed = copy.deepcopy(trace)
-        changed["traceEvents"].remove(first_slice(changed, event))
-        expect_said(f"a file per rank, {event}", lambda: check_lesson.expect_traces_per_rank(folder / "ranks", changed), "rank_0.json has")
-    expect_said("a file per rank", lambda: check_lesson.expect_traces_per_rank(folder / "ranks", trace))
-    (folder / "ranks" / "rank_2.json").write_text("")
-    expect_said("a file too many", lambda: check_lesson.expect_traces_per_rank(folder / "ranks", trace), "rank_2.json")
 
     expect_said("the costs", lambda: check_lesson.expect_cost_table(run.out, ledgers))
     for old, new in (("96 B        2   ✔", "97 B        2   ✔"), ("96 B        2   ✔", "96 B        3   ✔"), ("float32 × 2", "float32 × 3")):

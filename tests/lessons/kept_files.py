@@ -113,22 +113,6 @@ def expect_trace(trace, ok=True):
         expect(all(end <= begin + 1 for (_, end), (begin, _) in zip(busy, busy[1:])), f"{who}: computation and communication overlap")
 
 
-def expect_traces_per_rank(folder, trace):
-    """The files of one rank each: the same calls and the same computation, in PyTorch's words."""
-    ranks = trace["muonwalk"]["ranks"]
-    files = sorted(path.name for path in folder.iterdir())
-    expect(files == sorted(f"rank_{rank}.json" for rank in range(ranks)), f"--trace-per-rank wrote {files}")
-    for rank in range(ranks if not expectations.failures else 0):
-        one = read_json(folder / f"rank_{rank}.json")
-        about = one["distributedInfo"]
-        expect((about["rank"], about["world_size"]) == (rank, ranks), f"rank_{rank}.json is of rank {about['rank']} of {about['world_size']}")
-        kernels = [event["name"] for event in one["traceEvents"] if event.get("cat") == "kernel"]
-        calls = sum(name.startswith("gloo:") for name in kernels)
-        of_rank = Counter(event["cat"] for event in trace["traceEvents"] if event["ph"] == "X" and event["pid"] == rank)
-        expect((calls, len(kernels) - calls) == (of_rank["communication"], of_rank["computation"]),
-               f"rank_{rank}.json has {calls} calls and {len(kernels) - calls} computations, and the trace of all ranks {dict(of_rank)}")
-
-
 def is_quiet(step):
     """Of a quiet step nothing is printed; its lines, if any, come after it."""
     return not step["lines"] or not step["lines"][0].startswith("step ")

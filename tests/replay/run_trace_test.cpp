@@ -95,33 +95,6 @@ TEST_CASE("both files of a run made by hand say what happened, to the nanosecond
   CHECK(all.on(1, "computation")[2].category == "phase");
   CHECK(all.arrows.at(0) == 1);
   CHECK(all.arrows.at(1) == 1);
-
-  write_pytorch_dialect(folder.file("rank_1.json"), run, 1)->commit();
-  const ReadTrace rank = read_by_perfettos_rules(read_text(folder.file("rank_1.json")));
-  CHECK(rank.broken == "");
-  CHECK(rank.whole["distributedInfo"]["rank"] == 1);
-  CHECK(rank.whole["distributedInfo"]["world_size"] == 2);
-  std::string host, kernels, ranges;
-  for (const auto& [thread, slices] : rank.slices)
-    for (const TraceSlice& slice : slices) {
-      if (slice.category == "user_annotation") host += slice.name + "\n";
-      const std::string stream = slice.category == "user_annotation" ? "" : slice.args["stream"].dump() + " ";
-      if (slice.category == "kernel") kernels += stream + slice.name + "\n";
-      if (slice.category == "gpu_user_annotation")
-        ranges += stream + slice.name + " " + std::to_string(slice.begin) + "–" + std::to_string(slice.end) + "\n";
-      if (slice.name == "gloo:all_gather") {
-        CHECK(slice.args["dtype"] == "BFloat16");
-        CHECK(slice.args["In msg nelems"] == 300);
-        CHECK(slice.args["Out msg nelems"] == 600);
-      }
-    }
-  CHECK(host == "ProfilerStep#12\nDP gather\nOptimizer.step#optimizer: apply\n");
-  CHECK(kernels ==
-        "7 optimizer step 12\n7 DP gather\n7 DP gather\n7 optimizer: apply\n7 optimizer step 12\n"
-        "20 gloo:all_gather\n");
-  CHECK(ranges ==
-        "7 ProfilerStep#12 500–3000\n7 DP gather 700–2200\n7 Optimizer.step#optimizer: apply 2200–2900\n"
-        "20 ProfilerStep#12 1600–2001\n20 DP gather 1600–2001\n");
 }
 
 TEST_CASE("posted messages are slices from post to wait, on threads of their own where several are under way") {
@@ -164,35 +137,20 @@ TEST_CASE("posted messages are slices from post to wait, on threads of their own
   CHECK(all.on(0, "transfers 2")[0].end == 2700);
 }
 
-TEST_CASE(
-    "steps of an optimizer, by any number, are called as PyTorch's profiler calls them; others keep their names") {
-  for (const auto& [title, name] : std::initializer_list<std::pair<std::string, std::string>>{
-           {"optimizer step 0", "ProfilerStep#0"},
-           {"optimizer step 9", "ProfilerStep#9"},
-           {"optimizer step 1000", "ProfilerStep#1000"},
-           {"training step 5", "ProfilerStep#5"},
-           {"optimizer step", "optimizer step"},
-           {"optimizer step x", "optimizer step x"},
-           {"step 3", "step 3"},
-           {"another optimizer step 3", "another optimizer step 3"}}) {
+TEST_CASE("a step of the optimizer is told from other steps by its name") {
+  for (const std::string title : {"optimizer step 9", "training step 5", "optimizer step", "optimizer step x", "step 3",
+                                  "another optimizer step 3"}) {
     CAPTURE(title);
     CHECK(is_optimizer_step(title) == (title.find("optimizer step") == 0 || title.find("training step") == 0));
-    const TemporaryFolder folder;
     RunTrace run = two_ranks();
     run.ranks[0].names[0] = title;
-    write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
-    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file("rank")));
-    CHECK(trace.broken == "");
-    const std::string text = read_text(folder.file("rank"));
-    CHECK(text.find("\"cat\":\"user_annotation\",\"name\":\"" + name + "\"") != std::string::npos);
-    CHECK(text.find("\"cat\":\"gpu_user_annotation\",\"name\":\"" + name + "\"") != std::string::npos);
     const std::string chrome = chrome_trace_text(run);
     CHECK(chrome.find(std::string("\"cat\":\"") + (is_optimizer_step(title) ? "step" : "phase") + "\",\"name\":\"" +
                       title + "\"") != std::string::npos);
   }
 }
 
-TEST_CASE("names may hold anything: both files stay JSON, and give them back, with what can't be seen made visible") {
+TEST_CASE("names may hold anything: the file stays JSON, and gives them back, with what can't be seen made visible") {
   const std::string odd = "a \"quoted\" \\ name\nwith ‹×› and \x01";
   const std::string visible = "a \"quoted\" \\ name\\nwith ‹×› and \\x01";
   const TemporaryFolder folder;
@@ -200,17 +158,13 @@ TEST_CASE("names may hold anything: both files stay JSON, and give them back, wi
   run.name = run.title = odd;
   run.ranks[0].names[1] = odd;
   write_chrome_trace(folder.file("all.json"), run)->commit();
-  write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
-  for (const char* file : {"all.json", "rank"}) {
-    CAPTURE(file);
-    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file(file)));
-    CHECK(trace.broken == "");
-    CHECK(trace.whole[file == std::string("rank") ? "recorded_by" : "muonwalk"]["name"] == visible);
-    bool found = false;
-    for (const auto& [thread, slices] : trace.slices)
-      for (const TraceSlice& slice : slices) found = found || slice.name == visible;
-    CHECK(found);
-  }
+  const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file("all.json")));
+  CHECK(trace.broken == "");
+  CHECK(trace.whole["muonwalk"]["name"] == visible);
+  bool found = false;
+  for (const auto& [thread, slices] : trace.slices)
+    for (const TraceSlice& slice : slices) found = found || slice.name == visible;
+  CHECK(found);
 }
 
 TEST_CASE("an arrow whose other end was not recorded is not drawn") {
@@ -227,7 +181,7 @@ TEST_CASE("an arrow whose other end was not recorded is not drawn") {
 TEST_CASE("a trace that can't be written leaves nothing behind") {
   const TemporaryFolder folder;
   CHECK_THROWS(write_chrome_trace(folder.file("none/all.json"), two_ranks()));
-  write_pytorch_dialect(folder.file("rank_1.json"), two_ranks(), 1);  // never committed
+  write_chrome_trace(folder.file("all.json"), two_ranks());  // never committed
   CHECK(folder.names().empty());
 }
 
@@ -275,17 +229,13 @@ TEST_CASE("Span::message_bytes: the larger side of a call, and of all_to_all wha
     CAPTURE(static_cast<int>(each.kind));
     CHECK(span.message_bytes() == each.bytes);
 
-    // As both files name the type of its elements.
-    const TemporaryFolder folder;
+    // As the file names the type of its elements.
     RunTrace run = two_ranks();
     run.ranks[0].spans = {named(SpanKind::step, 0, 1500, 4000), span};
     run.ranks[0].spans[1].kind = SpanKind::call;
     run.ranks[0].spans[1].begin_ns = 2000, run.ranks[0].spans[1].end_ns = 3000;
     run.ranks[0].spans[1].bytes = 1000;
-    write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
     const bool floats = each.type == ElementType::float32, halves = each.type == ElementType::bfloat16;
-    const std::string dtype = floats ? "Float" : halves ? "BFloat16" : "Byte";
-    CHECK(read_text(folder.file("rank")).find("\"dtype\":\"" + dtype + "\"") != std::string::npos);
     CHECK(chrome_trace_text(run).find(std::string("\"type\":\"") +
                                       (floats   ? "float32"
                                        : halves ? "bfloat16"

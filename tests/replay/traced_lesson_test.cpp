@@ -133,7 +133,6 @@ TEST_CASE("processes and fibers: slices and arrows are what the formulas predict
       Options options = options_for(grid, world);
       const std::vector<Matrix> plain = run(options, 3);
       options.trace_file = folder.file("all.json");
-      options.trace_folder = folder.file("ranks");
       const std::vector<Matrix> results = run(options, 3);
       REQUIRE(results.size() == plain.size());
       for (std::size_t rank = 0; rank < plain.size(); ++rank) CHECK(same_bits(results[rank], plain[rank]));
@@ -152,15 +151,6 @@ TEST_CASE("processes and fibers: slices and arrows are what the formulas predict
         CHECK(of_category["step"] == 3);
         CHECK(of_category["phase"] == 1 + 3 * 3);  // "prepare" is not a step of the optimizer
         CHECK(of_category["computation"] >= 3 * 3);
-
-        const ReadTrace alone = read(folder.file("ranks/rank_" + std::to_string(rank) + ".json"));
-        std::int64_t kernels = 0, calls = 0;
-        for (const auto& [line, numbers] : sent) calls += numbers[0];
-        for (const auto& [thread, slices] : alone.slices)
-          for (const TraceSlice& slice : slices)
-            kernels += slice.category == "kernel" && slice.name.rfind("gloo:", 0) == 0;
-        CHECK(kernels == calls);
-        CHECK(alone.whole["distributedInfo"]["rank"] == rank);
       }
     }
 }
@@ -242,7 +232,6 @@ TEST_CASE(
 TEST_CASE("a trace that can't be written is refused before any rank starts") {
   const TemporaryFolder folder;
   write_text(folder.file("file"), "");
-  write_text(folder.file("rank_2.json"), "of another run");
   const auto refusal = [&](const std::function<void(Options&)>& ask) {
     Options options = options_for(Grid().dp(2), kWorlds[1]);
     ask(options);
@@ -257,19 +246,11 @@ TEST_CASE("a trace that can't be written is refused before any rank starts") {
   CHECK(refusal([&](Options& o) { o.trace_file = folder.file("none/all.json"); }).find("none/all.json") !=
         std::string::npos);
   CHECK(refusal([&](Options& o) { o.trace_file = folder.path(); }).find("it is a folder") != std::string::npos);
-  CHECK(refusal([&](Options& o) { o.trace_folder = folder.file("file/ranks"); }).find("--trace-per-rank") !=
-        std::string::npos);
-  CHECK(refusal([&](Options& o) { o.trace_folder = folder.file("file"); }).find("file") != std::string::npos);
-  CHECK(refusal([&](Options& o) { o.trace_folder = folder.path(); }).find("more ranks than this one's 2") !=
-        std::string::npos);
   CHECK(refusal([&](Options& o) { o.trace_file = o.record_file = folder.file("x"); }).find("--record") !=
         std::string::npos);
   CHECK(refusal([&](Options& o) { o.trace_file = folder.file("x"), o.trace_events = 0; }).find("--trace-events 0") !=
         std::string::npos);
-  CHECK(refusal([&](Options& o) {
-          o.trace_file = folder.file("x"), o.trace_folder = folder.file("x/");
-        }).find("are the same file") != std::string::npos);
-  CHECK(folder.names() == std::vector<std::string>{"file", "rank_2.json"});
+  CHECK(folder.names() == std::vector<std::string>{"file"});
 }
 
 TEST_CASE("a run that fails leaves no trace; one whose check fails leaves all of it") {
@@ -277,7 +258,6 @@ TEST_CASE("a run that fails leaves no trace; one whose check fails leaves all of
   for (const auto& world : {kWorlds[0], kWorlds[1]}) {
     Options options = options_for(Grid().dp(2), world);
     options.trace_file = folder.file("all.json");
-    options.trace_folder = folder.path();
     const auto fail_later = [](Rank& rank, Local&) {
       rank.dp().barrier();
       if (rank.rank() == 1) throw std::runtime_error("on purpose");

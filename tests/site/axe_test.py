@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """Holds pages to what axe-core (third_party/axe-core) knows of accessibility, in a real browser, in the light and in the dark, on a
-desktop and on a phone, served over http: the start page, lessons 01, 04 and 09, a function of the API, and the page of a trace.
+desktop and on a phone, served over http: the start page, lessons 01, 04 and 09, and a function of the API.
 
-    axe_test.py SITE BUILD_BIN
+    axe_test.py SITE
 
 No page may break a rule. On a page that is broken in one place, the rule that this breaks has to say so.
 """
 
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from headless_browser import console_faults, headless_browser, set_media, set_size
@@ -42,22 +40,11 @@ def violations(browser):
     return result["violations"]
 
 
-def trace_page(bin_folder, folder):
-    """The page of a trace that lesson 18 makes of its own run."""
-    def run(*arguments):
-        subprocess.run([str(argument) for argument in arguments], check=True, capture_output=True, timeout=300)
-
-    run(bin_folder / "lesson_18_read_a_trace", "--trace", folder / "trace.json")
-    run(bin_folder / "muonwalk-trace", "summary", folder / "trace.json", "--html", folder / "trace.html")
-    return folder / "trace.html"
-
-
-def main(site, bin_folder):
+def main(site):
     faults, looked = [], 0
-    with tempfile.TemporaryDirectory() as folder, served(site) as address, served(folder) as of_trace, headless_browser() as browser:
+    with served(site) as address, headless_browser() as browser:
         browser.set_script_timeout(120)
         pages = {page: f"{address}/{page}.html" for page in PAGES}
-        pages["trace"] = f"{of_trace}/{trace_page(bin_folder, Path(folder)).name}"
         for size, pixels in SIZES.items():
             set_size(browser, *pixels)
             for scheme in ("light", "dark"):
@@ -85,6 +72,6 @@ def main(site, bin_folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or not (Path(sys.argv[1]) / "index.html").exists():
-        sys.exit("axe_test.py takes the folder of the built site and that of the programs")
-    sys.exit(main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()))
+    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "index.html").exists():
+        sys.exit("axe_test.py takes the folder of the built site")
+    sys.exit(main(Path(sys.argv[1]).resolve()))

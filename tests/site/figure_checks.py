@@ -231,37 +231,3 @@ class Figures:
         self.same("what lights up for step 2", self.browser.execute_script("return [...document.querySelectorAll('[data-step].mwf-lit')].length"), 6)
         self.same("how far the way has gone", self.browser.execute_script(
             "return document.querySelector('[data-plot=curve] .mwf-web').getAttribute('d').split('L').length"), 5)
-
-    # --- lesson 18 ----------------------------------------------------------------------------------------------------------
-
-    def timeline(self):
-        self.open("18")
-        data = self.browser.execute_script("return JSON.parse(document.getElementById('figure-18-data').textContent)")
-        drawn = int(re.search(r"[\d,]+", self.browser.find_element("id", "drawn").text)[0].replace(",", ""))
-        self.same("the events of the trace", sum(entry[4] for entry in data["slices"]), drawn)
-        names = {data["texts"][entry[5]] for entry in data["slices"] if entry[5] >= 0}
-        phases = ["reduce-scatter of gradients", "momentum", "DP gather", "TP gather", "Newton–Schulz", "TP shard", "DP shard", "apply",
-                  "all-gather of weights"]
-        self.same("phases that are missing", [phase for phase in phases if phase not in names], [])
-        box = self.browser.find_element("id", "timeline")
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].focus()", box)
-        whole = self.browser.find_element("id", "view").text
-        box.send_keys(RIGHT)
-        facts = self.browser.find_element("id", "selected").text
-        self.same("what the first event is", facts.split(" · ")[0], data["texts"][data["slices"][0][5]])
-        box.send_keys("+")
-        if self.browser.find_element("id", "view").text == whole:
-            self.fault("the timeline does not zoom with +")
-        self.browser.find_element("id", "whole").click()
-        self.same("the whole again", self.browser.find_element("id", "view").text, whole)
-        kinds = sorted({data["lines"][entry[0]]["kind"] for entry in data["slices"]})
-        for kind, pixels in zip(kinds, self.browser.execute_script("""
-            const canvas = document.querySelector("#timeline canvas");
-            const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-            const count = (rgb) => { let found = 0;
-              for (let i = 0; i < pixels.length; i += 4) found += rgb.every((part, j) => pixels[i + j] === part);
-              return found; };
-            return arguments[0].map((colour) => count([1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16))));""",
-                [data["lane_colours"][kind]["light"] for kind in kinds])):
-            if pixels < 50:
-                self.fault(f"the timeline has {pixels} pixels of lanes of the kind {kind}; is it empty?")

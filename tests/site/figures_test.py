@@ -16,7 +16,7 @@ from broken_copies import not_noticed
 from figure_looks import SIZES, Looks
 from headless_browser import headless_browser, set_size
 
-WITH_FIGURE = ["05", "06", "09", "13", "14", "15", "18"]
+WITH_FIGURE = ["05", "06", "09", "13", "14", "15"]
 DRAWN = ["00", "01", "03", "04", "08", "12", "17", "21", "22", "23"]
 
 
@@ -44,7 +44,7 @@ def main(root, site, programs):
         set_size(browser, *SIZES[0])
         figures = Looks(browser, root, site, programs)
         for check in (Looks.byte_ledger, Looks.memory, Looks.sharding, Looks.full_step, Looks.memory_order, Looks.curves,
-                      Looks.timeline, Looks.reduced_motion):
+                      Looks.reduced_motion):
             check(figures)
         figures.without_scripts(WITH_FIGURE)
         figures.looks(WITH_FIGURE + DRAWN)

@@ -31,9 +31,8 @@ name=$(basename "$0") promise=%s text=whole folder= next=
 [ "$MUONWALK_SOAK" = attack ] || promise=none
 for word in "$@"; do
   case $next in
-    --record | --html | --out | --trace)
+    --record | --out | --trace)
       content='{"whole": true}'
-      if [ $next = --html ]; then content='<html></html>'; fi
       if [ $promise = tears_outputs ]; then printf '{"wh' >"$word"; else
         case $word in
           O) if [ $promise = none ]; then cat P >O; fi ;;

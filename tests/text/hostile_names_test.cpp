@@ -31,11 +31,6 @@ void expect_harmless(const std::string& what, const std::string& text) {
   CHECK(text.find(std::string(80, 'N')) == std::string::npos);
 }
 
-void expect_no_tag(const std::string& text) {
-  CHECK(text.find("<b>") == std::string::npos);
-  CHECK(text.find("\"}</script>") == std::string::npos);
-}
-
 void expect_one_sentence(const Outcome& outcome, int code) {
   CAPTURE(outcome.err);
   CHECK(outcome.exit_code == code);
@@ -155,19 +150,10 @@ TEST_CASE("hostile names: what a trace says of itself, as text, JSON and page") 
     for (const std::string& trace : {lesson_like, pytorch_like}) {
       const std::string path = folder.file("=\u202e" + kHostile.substr(5, 2) + ".json");
       write_text(path, trace);
-      const std::string html = folder.file("page");
-      const Outcome summary = trace_program({"summary", path, "--html", html});
+      const Outcome summary = trace_program({"summary", path});
       CAPTURE(summary.err);
       REQUIRE(summary.exit_code == 0);
       expect_harmless("summary", summary.out);
-      std::string page = read_text(html);
-      const std::size_t library = page.find("Licensed to the Apache");  // not ours, and full of everything
-      const std::size_t data = page.find("\"span_ns\"");
-      expect_harmless("page", page.substr(0, library));
-      if (data != std::string::npos && data > library)
-        expect_harmless("data of the page", page.substr(data, page.find("</script>", data) - data));
-      expect_no_tag(page.substr(0, library));
-      expect_harmless("comparison", trace_program({"compare", path, path}).out);
       expect_harmless("JSON", trace_program({"summary", "--json", path}).out.substr(0, 40));
     }
   }
@@ -179,10 +165,8 @@ TEST_CASE("hostile names: files and words that muonwalk-trace refuses") {
   write_text(name, "no trace");
   expect_one_sentence(trace_program({"summary", name}), 2);
   expect_one_sentence(trace_program({"summary", name + "x"}), 2);
-  expect_one_sentence(trace_program({"compare", name, kHostile}), 2);
   expect_one_sentence(trace_program({kHostile + kLong}), 2);
   expect_one_sentence(trace_program({"summary", "x", "--" + kHostile}), 2);
-  expect_one_sentence(trace_program({"summary", name, "--html", folder.file("none/" + kHostile)}), 2);
   mkdir((name + "d").c_str(), 0777);
   expect_one_sentence(trace_program({"summary", name + "d"}), 2);
 }

@@ -26,7 +26,7 @@ EventClass classify_pytorch(const std::string& category, const std::string& name
 }  // namespace
 
 const char* dialect_name(TraceDialect dialect) {
-  constexpr std::array<const char*, 3> kNames = {"pytorch", "muonwalk", "nccl"};
+  constexpr std::array<const char*, 2> kNames = {"pytorch", "muonwalk"};
   return kNames[static_cast<std::size_t>(dialect)];
 }
 
@@ -39,20 +39,11 @@ const char* event_class_name(EventClass event_class) {
 
 EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name) {
   if (dialect == TraceDialect::pytorch) return classify_pytorch(category, name);
-  if (dialect == TraceDialect::nccl)
-    return category == "COLL" || category == "P2P" ? EventClass::communication : EventClass::other;
   if (category == "computation") return EventClass::computation;
   if (category == "communication") return EventClass::communication;
   if (category == "step") return EventClass::step;
   if (category == "transfer") return EventClass::transfer;
   return category == "phase" ? EventClass::host_range : EventClass::other;
-}
-
-bool is_nccl_category(const std::string& category) {
-  for (const char* known :
-       {"GROUP_API", "COLL_API", "P2P_API", "KERNEL_LAUNCH", "GROUP", "COLL", "P2P", "GPU", "PROXY"})
-    if (category == known) return true;
-  return begins_with(category, "NET");
 }
 
 std::string why_left_out(TraceDialect dialect, const std::string& category) {
@@ -61,12 +52,6 @@ std::string why_left_out(TraceDialect dialect, const std::string& category) {
       return fmt::format("{}: calls that start work, which is there as kernels and copies", category);
     if (category == "overhead" || category == "Trace") return fmt::format("{}: the profiler's own", category);
     if (category == "python_function") return "python_function: lines of the program, around the operators";
-  }
-  if (dialect == TraceDialect::nccl) {
-    if (category == "GPU") return "GPU: channels of kernels, from which calls have their times";
-    if (category == "PROXY" || begins_with(category, "NET"))
-      return fmt::format("{}: threads that serve the network", visible_name(category));
-    if (is_nccl_category(category)) return fmt::format("{}: what the host did to start a call", category);
   }
   return category.empty() ? "no category: no class of events that is known"
                           : fmt::format("{}: no class of events that is known", visible_name(category));

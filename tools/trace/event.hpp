@@ -13,11 +13,11 @@
 
 namespace muonwalk::sim {
 
-/// The three kinds of traces that muonwalk-trace reads: torch.profiler's, one rank per file; a lesson's, all ranks on
-/// one clock; and NCCL's own, a file per communicator and rank. README.md beside this file says what stands in them.
-enum class TraceDialect { pytorch, muonwalk, nccl };
+/// The two kinds of traces that muonwalk-trace reads: torch.profiler's, one rank per file; and a lesson's, all ranks on
+/// one clock. README.md beside this file says what stands in them.
+enum class TraceDialect { pytorch, muonwalk };
 
-/// "pytorch", "muonwalk", "nccl".
+/// "pytorch", "muonwalk".
 const char* dialect_name(TraceDialect dialect);
 
 /// What an event of a trace stands for. One collective call shows up as up to four events, one each of host_operator,
@@ -41,9 +41,6 @@ const char* event_class_name(EventClass event_class);
 
 /// Tells what an event is by its category and its name, as TraceDialect lists them.
 EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name);
-
-/// Tells whether NCCL's own profiler writes this category; nobody else does.
-bool is_nccl_category(const std::string& category);
 
 /// Why events of a category count in no figure, for EventClass::other.
 std::string why_left_out(TraceDialect dialect, const std::string& category);
@@ -102,8 +99,6 @@ struct TraceFile {
   TraceDialect dialect = TraceDialect::pytorch;
   std::string backend;                           ///< "nccl", "gloo", or "" where it is not said.
   std::string title;                             ///< The lesson's name, or "".
-  std::string communicator;                      ///< The number of the communicator that an nccl trace is of; else "".
-  int ranks_named = 0;                           ///< One more than the highest rank that an nccl trace names.
   std::vector<TraceRank> ranks;                  ///< In ascending order.
   std::vector<std::string> names;                ///< Every text that events and calls refer to, once.
   std::vector<CollectiveCall> calls;             ///< What is said of collectives.

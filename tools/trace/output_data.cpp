@@ -91,32 +91,13 @@ Json summary_object(const Summary& summary) {
           {"notes", summary.notes}};
 }
 
-Json document(const char* format) { return {{"format", format}, {"version", 1}}; }
-
-// Names in a trace are UTF-8, but paths need not be.
-std::string printed(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 }  // namespace
 
 std::string summary_json(const Summary& summary) {
-  Json json = document("muonwalk-trace-summary");
+  Json json = {{"format", "muonwalk-trace-summary"}, {"version", 1}};
   json.update(summary_object(summary));
-  return printed(json);
-}
-
-std::string comparison_json(const TraceComparison& comparison) {
-  Json json = document("muonwalk-trace-comparison");
-  json["figures"] = Json::array();
-  for (const ComparedFigure& figure : comparison.figures)
-    json["figures"].push_back({{"figure", figure.name},
-                               {"unit", unless_empty(figure.unit)},
-                               {"a", or_null(figure.a)},
-                               {"b", or_null(figure.b)},
-                               {"ratio", or_null(figure.ratio())}});
-  json["warnings"] = comparison.warnings;
-  json["a"] = summary_object(comparison.a);
-  json["b"] = summary_object(comparison.b);
-  return printed(json);
+  // Names in a trace are UTF-8, but paths need not be.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace muonwalk::sim

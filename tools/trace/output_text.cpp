@@ -240,30 +240,6 @@ Lines summary_text(const Summary& summary) {
   return lines;
 }
 
-Lines comparison_text(const TraceComparison& comparison) {
-  Lines lines = {"muonwalk-trace compare"};
-  for (const auto& [name, run] : {std::make_pair("A", &comparison.a), std::make_pair("B", &comparison.b)})
-    for (const std::string& path : run->paths)
-      append(lines,
-             aligned_lines(fmt::format("  {}  {}", name, visible_name(path)),
-                           fmt::format("{} of {} ranks, {}", run->ranks.size(),
-                                       run->world_size > 0 ? std::to_string(run->world_size) : "?", steps_text(*run))));
-  lines.push_back("");
-  Table table({{"a rank's mean"}, {"unit"}, {"A", Side::right}, {"B", Side::right}, {"B / A", Digits{3}}}, 2);
-  for (const ComparedFigure& figure : comparison.figures)
-    if (figure.a || figure.b)
-      table.row({figure.name, figure.unit == "%" ? "" : figure.unit, value_text(figure.a, figure.unit),
-                 value_text(figure.b, figure.unit), figure.ratio()});
-  append(lines, table.lines());
-  lines.push_back("");
-  if (comparison.warnings.empty())
-    lines.push_back("No difference was found that would keep these runs from being compared.");
-  else
-    lines.push_back("not comparable as they are");
-  for (const std::string& warning : comparison.warnings) append(lines, paragraph(warning, 2, 4));
-  return lines;
-}
-
 Lines published_text(const std::vector<PublishedClaim>& claims, const std::vector<std::string>& paths) {
   Lines lines = {"muonwalk-trace published"};
   append(lines,

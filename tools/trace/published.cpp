@@ -126,25 +126,26 @@ PublishedClaim optimizer_claim(const Counted& muon, const Counted& adamw) {
     const std::int64_t inside = run.rank.optimizer_device.communication_ns;
     return inside > 0 ? fmt::format("{:.2f} ms of communication", ms(inside)) : std::string("none");
   };
-  return {"The optimizer's overhead",
-          "the host range Muon_Step over the host range Muon_Full_Training_Step",
-          "the device ranges Optimizer.step# over the span of the device",
-          fmt::format("The host only starts kernels and goes on, and the device works on them later; Muon's range on "
-                      "the device holds {}, AdamW's {}.",
-                      gathered(muon), gathered(adamw)),
-          {{"Muon, optimizer", "ms", 4.29, muon_step, 2, muon.optimizer(), 2},
-           {"Muon, all", "ms", 388.86, muon_all, 2, muon.span(), 2},
-           {"Muon, share", "%", 1.1, 100 * ratio(muon_step, muon_all), 1, 100 * ratio(muon.optimizer(), muon.span()), 1},
-           {"AdamW, optimizer", "ms", {}, adamw_step, 2, adamw.optimizer(), 2},
-           {"AdamW, all", "ms", {}, adamw_all, 2, adamw.span(), 2},
-           {"AdamW, share",
-            "%",
-            {},
-            100 * ratio(adamw_step, adamw_all),
-            1,
-            100 * ratio(adamw.optimizer(), adamw.span()),
-            1}},
-          {}};
+  return {
+      "The optimizer's overhead",
+      "the host range Muon_Step over the host range Muon_Full_Training_Step",
+      "the device ranges Optimizer.step# over the span of the device",
+      fmt::format("The host only starts kernels and goes on, and the device works on them later; Muon's range on "
+                  "the device holds {}, AdamW's {}.",
+                  gathered(muon), gathered(adamw)),
+      {{"Muon, optimizer", "ms", 4.29, muon_step, 2, muon.optimizer(), 2},
+       {"Muon, all", "ms", 388.86, muon_all, 2, muon.span(), 2},
+       {"Muon, share", "%", 1.1, 100 * ratio(muon_step, muon_all), 1, 100 * ratio(muon.optimizer(), muon.span()), 1},
+       {"AdamW, optimizer", "ms", {}, adamw_step, 2, adamw.optimizer(), 2},
+       {"AdamW, all", "ms", {}, adamw_all, 2, adamw.span(), 2},
+       {"AdamW, share",
+        "%",
+        {},
+        100 * ratio(adamw_step, adamw_all),
+        1,
+        100 * ratio(adamw.optimizer(), adamw.span()),
+        1}},
+      {}};
 }
 
 PublishedClaim forward_backward_claim(const Counted& muon, const Counted& adamw) {
@@ -165,34 +166,27 @@ PublishedClaim forward_backward_claim(const Counted& muon, const Counted& adamw)
 
 PublishedClaim async_claim(const Counted& muon, const Counted& adamw, const Counted& muon_async,
                            const Counted& adamw_async) {
-  return {
-      "With async_op=True",
-      "the same match of names, over that of the synchronous run",
-      "communication kernels, each once; the span of the device; the communication that runs during computation",
-      fmt::format("A call that shares the device with computation takes longer itself while the whole ends sooner, "
-                  "so the span is what tells: Muon's went from {:.2f} to {:.2f} ms with {:.1f} % of the "
-                  "communication overlapped, AdamW's from {:.2f} to {:.2f} ms with {:.1f} %.",
-                  muon.span(), muon_async.span(), muon_async.overlap_percent(), adamw.span(), adamw_async.span(),
-                  adamw_async.overlap_percent()),
-      {{"Muon, communication", "ms", 294.09, muon_async.named_ms(), 2, muon_async.communication(), 2},
-       {"AdamW, communication", "ms", 377.44, adamw_async.named_ms(), 2, adamw_async.communication(), 2},
-       {"Muon, async / sync", "", 2.1, ratio(muon_async.named_ms(), muon.named_ms()), 1,
-        ratio(muon_async.communication(), muon.communication()), 2},
-       {"AdamW, async / sync", "", 1.5, ratio(adamw_async.named_ms(), adamw.named_ms()), 1,
-        ratio(adamw_async.communication(), adamw.communication()), 2},
-       {"Muon, span", "ms", {}, {}, 2, muon_async.span(), 2},
-       {"AdamW, span", "ms", {}, {}, 2, adamw_async.span(), 2},
-       {"Muon, span, async / sync", "", {}, {}, 2, ratio(muon_async.span(), muon.span()), 2},
-       {"AdamW, span, async / sync",
-        "",
-        {},
-        {},
-        2,
-        ratio(adamw_async.span(), adamw.span()),
-        2},
-       {"Muon, overlapped", "%", {}, {}, 1, muon_async.overlap_percent(), 1},
-       {"AdamW, overlapped", "%", {}, {}, 1, adamw_async.overlap_percent(), 1}},
-      {evidence_of("Muon", muon_async.named), evidence_of("AdamW", adamw_async.named)}};
+  return {"With async_op=True",
+          "the same match of names, over that of the synchronous run",
+          "communication kernels, each once; the span of the device; the communication that runs during computation",
+          fmt::format("A call that shares the device with computation takes longer itself while the whole ends sooner, "
+                      "so the span is what tells: Muon's went from {:.2f} to {:.2f} ms with {:.1f} % of the "
+                      "communication overlapped, AdamW's from {:.2f} to {:.2f} ms with {:.1f} %.",
+                      muon.span(), muon_async.span(), muon_async.overlap_percent(), adamw.span(), adamw_async.span(),
+                      adamw_async.overlap_percent()),
+          {{"Muon, communication", "ms", 294.09, muon_async.named_ms(), 2, muon_async.communication(), 2},
+           {"AdamW, communication", "ms", 377.44, adamw_async.named_ms(), 2, adamw_async.communication(), 2},
+           {"Muon, async / sync", "", 2.1, ratio(muon_async.named_ms(), muon.named_ms()), 1,
+            ratio(muon_async.communication(), muon.communication()), 2},
+           {"AdamW, async / sync", "", 1.5, ratio(adamw_async.named_ms(), adamw.named_ms()), 1,
+            ratio(adamw_async.communication(), adamw.communication()), 2},
+           {"Muon, span", "ms", {}, {}, 2, muon_async.span(), 2},
+           {"AdamW, span", "ms", {}, {}, 2, adamw_async.span(), 2},
+           {"Muon, span, async / sync", "", {}, {}, 2, ratio(muon_async.span(), muon.span()), 2},
+           {"AdamW, span, async / sync", "", {}, {}, 2, ratio(adamw_async.span(), adamw.span()), 2},
+           {"Muon, overlapped", "%", {}, {}, 1, muon_async.overlap_percent(), 1},
+           {"AdamW, overlapped", "%", {}, {}, 1, adamw_async.overlap_percent(), 1}},
+          {evidence_of("Muon", muon_async.named), evidence_of("AdamW", adamw_async.named)}};
 }
 
 double rounded(double value, int decimals) { return std::stod(fmt::format("{:.{}f}", value, decimals)); }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <istream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -24,8 +23,7 @@ struct EventFields {
   std::optional<std::int64_t> begin_ns, duration_ns;
   bool has_duration = false;
   // Of its arguments.
-  std::string named, collective, type, group_name, group_ranks, communicator, id;
-  std::int64_t rank = -1, peer = -1, count = -1, gpu_start = 0, gpu_stop = 0;
+  std::string named, collective, type, group_name, group_ranks;
   std::int64_t group_size = 0, in_elements = -1, out_elements = -1, message_bytes = -1, sent_bytes = -1;
 };
 
@@ -37,7 +35,6 @@ struct TextArgument {
 constexpr TextArgument kTextArguments[] = {{"Collective name", &EventFields::collective},
                                            {"collective", &EventFields::collective},
                                            {"dtype", &EventFields::type},
-                                           {"Datatype", &EventFields::type},
                                            {"type", &EventFields::type},
                                            {"Process Group Ranks", &EventFields::group_ranks},
                                            {"group_ranks", &EventFields::group_ranks},
@@ -46,17 +43,10 @@ struct NumberArgument {
   const char* key;
   std::int64_t EventFields::*field;
 };
-constexpr NumberArgument kNumberArguments[] = {{"In msg nelems", &EventFields::in_elements},
-                                               {"Out msg nelems", &EventFields::out_elements},
-                                               {"Group size", &EventFields::group_size},
-                                               {"group_size", &EventFields::group_size},
-                                               {"message_bytes", &EventFields::message_bytes},
-                                               {"bytes", &EventFields::sent_bytes},
-                                               {"Rank", &EventFields::rank},
-                                               {"Peer", &EventFields::peer},
-                                               {"Count", &EventFields::count},
-                                               {"StartGpuClk", &EventFields::gpu_start},
-                                               {"StopGpuClk", &EventFields::gpu_stop}};
+constexpr NumberArgument kNumberArguments[] = {
+    {"In msg nelems", &EventFields::in_elements},   {"Out msg nelems", &EventFields::out_elements},
+    {"Group size", &EventFields::group_size},       {"group_size", &EventFields::group_size},
+    {"message_bytes", &EventFields::message_bytes}, {"bytes", &EventFields::sent_bytes}};
 
 // The places of a file at which something is read.
 enum class Place {
@@ -71,7 +61,6 @@ enum class Place {
   matrices,
   matrix,
   without_room,
-  recorded_by,
   ignored
 };
 
@@ -90,7 +79,6 @@ constexpr Opening kOpenings[] = {{Place::events, false, "", Place::event},
                                  {Place::root, false, "distributedInfo", Place::distributed},
                                  {Place::root, false, "otherData", Place::other_data},
                                  {Place::root, false, "muonwalk", Place::muonwalk},
-                                 {Place::root, false, "recorded_by", Place::recorded_by},
                                  {Place::other_data, false, "muonwalk", Place::muonwalk},
                                  {Place::muonwalk, true, "parameters", Place::matrices},
                                  {Place::muonwalk, true, "dropped_events", Place::without_room},
@@ -98,12 +86,6 @@ constexpr Opening kOpenings[] = {{Place::events, false, "", Place::event},
 
 // No sum over the events of some files can leave 64 bits.
 constexpr std::int64_t kMostTotal = 100'000'000'000'000'000;
-
-// Of calls in NCCL's own traces.
-constexpr const char* kNoEnd = "damaged: a call that begins and does not end";
-constexpr const char* kNoBegin = "damaged: the end of a call that did not begin";
-// A rank that is higher than any can be is none.
-constexpr std::int64_t kMostRanksNamed = 1 << 20;
 
 std::int64_t or_unknown(const JsonScalar& value) { return value.as_integer().value_or(-1); }
 
@@ -126,7 +108,7 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(number_integer_t value) override { return integer(value); }
   bool number_unsigned(number_unsigned_t value) override {
     if (value <= static_cast<number_unsigned_t>(INT64_MAX)) return integer(static_cast<std::int64_t>(value));
-    const std::string digits = std::to_string(value);  // half of NCCL's communicators have such a number
+    const std::string digits = std::to_string(value);
     return scalar({JsonScalar::Kind::decimal, &digits, 0});
   }
   bool number_float(number_float_t, const string_t& digits) override {
@@ -146,10 +128,7 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
     if (places_.back() == Place::matrix) finish_matrix();
     return close();
   }
-  bool end_array() override {
-    if (places_.back() == Place::events && open_call_) ++trace_.file.left_out[kNoEnd];
-    return close();
-  }
+  bool end_array() override { return close(); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
     failure = {position, error.what()};
     return false;
@@ -200,9 +179,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
       case Place::without_room:
         lacks(value);
         break;
-      case Place::recorded_by:
-        if (key_ == "dropped_events") lacks(value);
-        break;
       case Place::matrix:
         if (key_ == "name") matrix_.name = value.as_text();
         if (key_ == "rows") matrix_.rows = or_unknown(value);
@@ -232,8 +208,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
       fields_.name = value.as_text();
     else if (key_ == "pid")
       fields_.process = value.as_label();
-    else if (key_ == "id")
-      fields_.id = value.as_label();
     else if (key_ == "ts")
       fields_.begin_ns = value.microseconds_as_ns();
     else if (key_ == "dur") {
@@ -247,7 +221,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
       if (key_ == argument.key) fields_.*argument.field = value.as_text();
     for (const NumberArgument& argument : kNumberArguments)
       if (key_ == argument.key) fields_.*argument.field = or_unknown(value);
-    if (key_ == "CommHash") fields_.communicator = value.as_label();
     if (key_ == "Process Group Name" || key_ == "group") fields_.group_name = value.as_label();
   }
 
@@ -273,78 +246,9 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
         trace_.process_names[trace_.number(fields_.process)] = fields_.named;
       }
       ++trace_.file.left_out["metadata: names of processes and threads"];
-    } else if (fields_.phase == "b" || fields_.phase == "e") {
-      finish_nccl_event();
-    } else if (trace_.file.dialect == TraceDialect::nccl && fields_.phase.empty() && fields_.name.empty()) {
-      ++trace_.file.left_out["empty: NCCL's list ends with one"];
     } else {
       ++trace_.file.left_out[why_no_duration()];
     }
-  }
-
-  // NCCL writes a call's begin, then the channels of its kernel, then its end. All other pairs are left out.
-  void finish_nccl_event() {
-    if (trace_.file.events.empty() && trace_.file.dialect == TraceDialect::pytorch &&
-        is_nccl_category(fields_.category))
-      trace_.file.dialect = TraceDialect::nccl;
-    const bool begins = fields_.phase == "b";
-    if (trace_.file.dialect != TraceDialect::nccl) {
-      ++trace_.file.left_out[why_no_duration()];
-    } else if (classify(TraceDialect::nccl, fields_.category, fields_.name) == EventClass::communication) {
-      begins ? begin_nccl_call() : end_nccl_call();
-    } else {
-      if (fields_.category == "GPU" && open_call_) add_channel(begins);
-      ++trace_.file.left_out[why_left_out(TraceDialect::nccl, fields_.category)];
-    }
-  }
-
-  void begin_nccl_call() {
-    if (open_call_) ++trace_.file.left_out[kNoEnd];
-    open_call_.reset();
-    if (fields_.name.empty() || !fields_.begin_ns) {
-      ++trace_.file.left_out["damaged: no name, or no begin (ts)"];
-      return;
-    }
-    open_call_ = fields_;
-    channels_ = {};
-  }
-
-  // On the host's clock a channel is from when it was seen to run until it was seen to be done; on the GPU's it is
-  // exact.
-  void add_channel(bool begins) {
-    if (!fields_.begin_ns) return;
-    if (channels_.count == 0 && begins) channels_.begin_ns = *fields_.begin_ns;
-    if (begins) {
-      ++channels_.count;
-      channels_.begin_ns = std::min(channels_.begin_ns, *fields_.begin_ns);
-      if (fields_.gpu_start <= 0 || fields_.gpu_stop < fields_.gpu_start) {
-        channels_.gpu_known = false;
-      } else {
-        channels_.gpu_start =
-            channels_.count == 1 ? fields_.gpu_start : std::min(channels_.gpu_start, fields_.gpu_start);
-        channels_.gpu_stop = std::max(channels_.gpu_stop, fields_.gpu_stop);
-      }
-    } else {
-      channels_.end_ns = std::max(channels_.end_ns, *fields_.begin_ns);
-    }
-  }
-
-  void end_nccl_call() {
-    if (!open_call_ || open_call_->name != fields_.name || open_call_->id != fields_.id || !fields_.begin_ns) {
-      ++trace_.file.left_out[kNoBegin];
-      return;
-    }
-    const std::int64_t end_ns = *fields_.begin_ns;
-    fields_ = *std::exchange(open_call_, std::nullopt);
-    fields_.duration_ns = end_ns - *fields_.begin_ns;
-    if (channels_.count == 0) {
-      ++trace_.times_of_host;
-    } else {
-      fields_.begin_ns = channels_.begin_ns;
-      fields_.duration_ns =
-          channels_.gpu_known ? channels_.gpu_stop - channels_.gpu_start : channels_.end_ns - channels_.begin_ns;
-    }
-    finish_complete_event();
   }
 
   std::string why_no_duration() const {
@@ -382,8 +286,7 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
     NameTally& tally = trace_.file.tallies[static_cast<std::size_t>(event.name)];
     ++tally.events;
     tally.total_ns += event.duration_ns;
-    if (trace_.file.dialect != TraceDialect::nccl &&
-        classify(TraceDialect::pytorch, fields_.category, fields_.name) == EventClass::other &&
+    if (classify(TraceDialect::pytorch, fields_.category, fields_.name) == EventClass::other &&
         classify(TraceDialect::muonwalk, fields_.category, fields_.name) == EventClass::other) {
       const auto [at, added] = trace_.dropped.emplace(event.category, 0);
       if (added) trace_.budget.take_text(fields_.category);
@@ -397,7 +300,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::int32_t call_of_event() {
-    if (trace_.file.dialect == TraceDialect::nccl) return keep(nccl_call());
     // Operators have the arguments of the kernel that they start; once is enough.
     const bool described = !fields_.collective.empty() || !fields_.group_ranks.empty();
     return described && fields_.category != "cpu_op" ? keep(call()) : -1;
@@ -416,41 +318,10 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
     return call;
   }
 
-  // How many ranks there are is not said, so of what goes to all of them one rank's part is kept: the reader of all
-  // files knows more (reader.cpp).
-  CollectiveCall nccl_call() {
-    TraceFile& file = trace_.file;
-    if (file.communicator.empty()) {
-      file.communicator = fields_.communicator;
-      trace_.budget.take_text(fields_.communicator);
-      trace_.rank = fields_.rank;
-    }
-    if (fields_.communicator != file.communicator || fields_.rank != trace_.rank)
-      throw UsageError(
-          fmt::format("{} is of two communicators, or of two ranks of one; NCCL's profiler writes a file for each, so "
-                      "name them as they were written",
-                      in_quotes(file.path)));
-    const std::int64_t named = std::clamp<std::int64_t>(std::max(fields_.rank, fields_.peer), -1, kMostRanksNamed);
-    file.ranks_named = std::max(file.ranks_named, static_cast<int>(named + 1));
-    CollectiveCall call;
-    call.collective = collective_of(fields_.name);
-    set_type(call, nccl_type_text(fields_.type), fields_.count);
-    call.group = call.group_name = trace_.number(fmt::format("communicator {}", file.communicator));
-    return call;
-  }
-
   void set_type(CollectiveCall& call, const std::string& type, std::int64_t elements) {
     if (!type.empty()) call.type = trace_.number(type);
     const int size = element_type_size(type);
     if (size > 0 && elements >= 0 && elements < INT64_MAX / size) call.message_bytes = elements * size;
-  }
-
-  // "ncclBfloat16" → "bfloat16".
-  static std::string nccl_type_text(const std::string& type) {
-    if (type.rfind("nccl", 0) != 0) return "";
-    std::string text = type.substr(4);
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
   }
 
   // Tables have a line for each kind of call, with the kind in words, which are paid for as well.
@@ -463,18 +334,8 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
     return static_cast<std::int32_t>(trace_.file.calls.size() - 1);
   }
 
-  // The channels of an NCCL kernel, so far.
-  struct Channels {
-    int count = 0;
-    std::int64_t begin_ns = 0, end_ns = INT64_MIN;  // the host's clock
-    std::int64_t gpu_start = 0, gpu_stop = 0;       // the GPU's
-    bool gpu_known = true;
-  };
-
   TraceInput& input_;
   RawTrace& trace_;
-  std::optional<EventFields> open_call_;  // has begun, and not ended
-  Channels channels_;
   std::int64_t total_ns_ = 0;
   std::vector<Place> places_{Place::outside};
   std::string key_;

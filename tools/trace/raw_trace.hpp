@@ -22,7 +22,6 @@ struct RawTrace {
   NameTable names;     ///< Every text, once.
   std::map<std::int32_t, std::int64_t> dropped;       ///< Category → events that are in no figure, in any dialect.
   std::map<std::int32_t, std::string> process_names;  ///< Process → its name.
-  std::int64_t times_of_host = 0;                     ///< Calls of an nccl trace that have no time of a kernel.
   bool has_events = false;                            ///< "traceEvents" was there.
   std::int64_t rank = -1, world_size = 0;             ///< What the file says of its one rank; −1 and 0 if nothing.
   std::int64_t without_room = 0;                      ///< Events that the recording had no room for.

@@ -68,19 +68,14 @@ class TraceBuilder {
     TraceRank rank;
     rank.rank = number(raw_.rank);
     rank.label = fmt::format("rank {}", rank.rank);
-    if (file_.dialect == TraceDialect::nccl) {
-      rank.label += " of its communicator";
-      file_.backend = "nccl";
-    } else {
-      rank.world_size = number(raw_.world_size);
-      if (raw_.rank < 0)
-        file_.notes.push_back(
-            fmt::format("{} has no distributedInfo with a rank: it is taken for rank 0.", in_quotes(file_.path)));
-      else if (rank.world_size > 0 && rank.rank >= rank.world_size)
-        file_.notes.push_back(
-            fmt::format("{} says that it is of rank {} of {} ranks, which are 0 to {}: one of the two is wrong.",
-                        in_quotes(file_.path), rank.rank, rank.world_size, rank.world_size - 1));
-    }
+    rank.world_size = number(raw_.world_size);
+    if (raw_.rank < 0)
+      file_.notes.push_back(
+          fmt::format("{} has no distributedInfo with a rank: it is taken for rank 0.", in_quotes(file_.path)));
+    else if (rank.world_size > 0 && rank.rank >= rank.world_size)
+      file_.notes.push_back(
+          fmt::format("{} says that it is of rank {} of {} ranks, which are 0 to {}: one of the two is wrong.",
+                      in_quotes(file_.path), rank.rank, rank.world_size, rank.world_size - 1));
     file_.ranks.push_back(rank);
   }
 
@@ -121,11 +116,6 @@ class TraceBuilder {
   }
 
   void note_shortages() {
-    if (raw_.times_of_host > 0)
-      file_.notes.push_back(
-          fmt::format("{} has no kernels for {}: what it has for them is the time that the host took to start them. "
-                      "Record with NCCL_PROFILE_EVENT_MASK=70, which asks for kernels as well.",
-                      in_quotes(file_.path), count_text(raw_.times_of_host, "call")));
     if (raw_.without_room > 0)
       file_.notes.push_back(
           fmt::format("{} lacks the last events of its run, {} in all: the recording had no room for them, so every "
@@ -160,11 +150,6 @@ class TraceBuilder {
   std::map<std::int32_t, int> rank_of_process_;
 };
 
-// nccl-tests count what all ranks have of it, and NCCL's trace what one has.
-bool goes_to_all(const CollectiveCall& call) {
-  return call.collective == Collective::all_gather || call.collective == Collective::reduce_scatter;
-}
-
 Interval clock_of(const TraceFile& file) {
   return extent(file.events, [](const TraceEvent&) { return true; });
 }
@@ -194,47 +179,14 @@ void require_same_run(const std::vector<TraceFile>& files) {
         throw apart(file,
                     fmt::format("the runs have {} and {} ranks", first.ranks.front().world_size, rank.world_size));
     }
-    if (file.communicator != first.communicator)
-      throw apart(file, fmt::format("one is of communicator {} and the other of {}", visible_name(first.communicator),
-                                    visible_name(file.communicator)));
     if (file.backend != first.backend)
       throw apart(file, fmt::format("one talks over {} and the other over {}",
                                     first.backend.empty() ? "nothing" : visible_name(first.backend),
                                     file.backend.empty() ? "nothing" : visible_name(file.backend)));
-    if (file.dialect == TraceDialect::nccl) continue;  // clocks that count from the start of each process
     const auto [begin, end] = clock_of(file);
     const auto [first_begin, first_end] = clock_of(first);
     if (end < first_begin || begin > first_end) throw apart(file, "by their clocks, one ended before the other began");
   }
-}
-
-// NCCL's files don't say how many ranks a communicator has. Where a file of each rank is there that any of them names,
-// these are all; then the size of what goes to all of them is known too.
-void find_group_size(std::vector<TraceFile>& files) {
-  int named = 0;
-  for (const TraceFile& file : files) named = std::max(named, file.ranks_named);
-  if (static_cast<int>(files.size()) != named) {
-    files.front().notes.push_back(
-        fmt::format("Of communicator {} there are at least {}, and files of {}: how many ranks it has is not known, so "
-                    "gathers and scatters have no size. Name the files of all its ranks.",
-                    visible_name(files.front().communicator), count_text(named, "rank"), files.size()));
-    for (TraceFile& file : files)
-      for (CollectiveCall& call : file.calls)
-        if (goes_to_all(call)) call.message_bytes = -1;
-    return;
-  }
-  for (TraceFile& file : files) {
-    for (TraceRank& rank : file.ranks) rank.world_size = named;
-    for (CollectiveCall& call : file.calls) {
-      call.group_size = named;
-      if (goes_to_all(call) && call.message_bytes >= 0)
-        call.message_bytes = call.message_bytes < INT64_MAX / named ? call.message_bytes * named : -1;
-    }
-  }
-  if (named > 1)
-    files.front().notes.push_back(
-        "Each rank of these traces counts time from its own start: in a picture, ranks stand below each other by no "
-        "common clock. How long calls took, and waited, is as it was.");
 }
 
 }  // namespace
@@ -271,7 +223,6 @@ std::vector<TraceFile> read_traces(const std::vector<std::string>& paths) {
   std::vector<TraceFile> files;
   for (const std::string& path : paths) files.push_back(read_trace(path));
   if (files.size() > 1) require_same_run(files);
-  if (files.front().dialect == TraceDialect::nccl) find_group_size(files);
   return files;
 }
 

@@ -15,7 +15,7 @@ TraceFile read_trace(const std::string& path);
 /// Reads one from a text in memory; `name` stands for it in errors.
 TraceFile read_trace_text(const std::string& name, std::string text);
 
-/// The files that a path stands for: itself, or where it is a folder, as --trace-per-rank writes one, all files in it
+/// The files that a path stands for: itself, or where it is a folder with a trace per rank, all files in it
 /// that end in .json or .json.gz. Throws UsageError for a folder without any.
 std::vector<std::string> trace_paths(const std::string& path);
 

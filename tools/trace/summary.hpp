@@ -94,20 +94,16 @@ struct RankSummary {
 struct RankTime {
   std::int64_t RankSummary::*ns;  ///< In nanoseconds.
   const char* key;                ///< The name in JSON: "communication_sum_ms".
-  const char* figure;             ///< The name in figures_of: "communication, sum".
-  const char* per_step;           ///< The name in figures_of, per step; nullptr: not given.
   const char* heading;            ///< The column's, where ranks are rows; nullptr: not shown there.
 };
 /// They stand in the order of all outputs.
-constexpr std::array<RankTime, 7> kRankTimes = {
-    {{&RankSummary::span_ns, "span_ms", "span", "span, a step", "span"},
-     {&RankSummary::computation_ns, "computation_ms", "computation", "computation, a step", "computation"},
-     {&RankSummary::communication_ns, "communication_ms", "communication, union", nullptr, "communication"},
-     {&RankSummary::communication_sum_ns, "communication_sum_ms", "communication, sum", "communication, sum, a step",
-      nullptr},
-     {&RankSummary::overlap_ns, "overlap_ms", "overlap", nullptr, "overlap"},
-     {&RankSummary::copies_ns, "copies_ms", "copies", nullptr, "copies"},
-     {&RankSummary::idle_ns, "idle_ms", "idle", nullptr, "idle"}}};
+constexpr std::array<RankTime, 7> kRankTimes = {{{&RankSummary::span_ns, "span_ms", "span"},
+                                                 {&RankSummary::computation_ns, "computation_ms", "computation"},
+                                                 {&RankSummary::communication_ns, "communication_ms", "communication"},
+                                                 {&RankSummary::communication_sum_ns, "communication_sum_ms", nullptr},
+                                                 {&RankSummary::overlap_ns, "overlap_ms", "overlap"},
+                                                 {&RankSummary::copies_ns, "copies_ms", "copies"},
+                                                 {&RankSummary::idle_ns, "idle_ms", "idle"}}};
 
 /// What was counted and what was not, of all files together.
 struct CountedEvents {

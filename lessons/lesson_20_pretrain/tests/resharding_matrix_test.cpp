@@ -160,7 +160,7 @@ TEST_CASE("a file that can't be written, and options of which one would be passe
   const TemporaryFolder folder;
   const std::vector<std::string> grids = {"--grids", "1x1x1,2x1x1"}, sweep = {"--sweep"};
   // Files of the lesson's own run, which does not come about.
-  for (const std::string option : {"--record", "--svg", "--trace", "--trace-per-rank"})
+  for (const std::string option : {"--record", "--svg", "--trace"})
     for (const auto& other : {grids, sweep}) {
       std::vector<std::string> options = other;
       options.insert(options.end(), {option, folder.file("file.svg")});

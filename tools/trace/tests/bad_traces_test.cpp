@@ -9,11 +9,9 @@
 #include "src/errors.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/run_program.hpp"
-#include "tools/trace/comparison.hpp"
 #include "tools/trace/output.hpp"
 #include "tools/trace/reader.hpp"
 #include "tools/trace/tests/trace_writing.hpp"
-#include "tools/trace/trace_page.hpp"
 
 using namespace muonwalk::sim;
 using namespace muonwalk::testing;
@@ -42,14 +40,9 @@ void expect_refusal(const std::vector<std::string>& arguments, const std::vector
 // Reads a file and prints it in every way; false when it was refused with a sentence.
 bool survives(const std::string& path) {
   try {
-    const std::vector<TraceFile> files = read_traces({path});
-    const Summary summary = summarize(files);
-    const TraceComparison comparison = compare(summary, summary);
+    const Summary summary = summarize(read_traces({path}));
     CHECK_FALSE(summary_text(summary).empty());
     CHECK_FALSE(summary_json(summary).empty());
-    CHECK_FALSE(comparison_text(comparison).empty());
-    CHECK_FALSE(comparison_json(comparison).empty());
-    CHECK_FALSE(trace_page({{picture_run(files, summary)}, {}}).empty());
     if (summary.together.span_ns == 0) CHECK_FALSE(summary.notes.empty());  // never a zero without a word
     return true;
   } catch (const muonwalk::UsageError& error) {
@@ -115,7 +108,7 @@ TEST_CASE("bad traces: the program refuses each with a sentence and exit code 2"
   expect_refusal({"summary", file("tail", rich_trace() + "}")}, {"is not JSON at byte"});
   expect_refusal({"summary", file("good", rich_trace()), file("lesson", lesson_trace())},
                  {"don't belong together", "a pytorch trace and the other a muonwalk trace"});
-  expect_refusal({"compare", folder.file("good"), folder.file("nowhere.json")}, {"nowhere.json"});
+  expect_refusal({"summary", folder.file("good"), folder.file("nowhere.json")}, {"nowhere.json"});
   expect_refusal({"published", folder.file("good"), folder.file("prose")}, {"prose\" is not JSON"});
 }
 
@@ -141,32 +134,26 @@ TEST_CASE(
 
 TEST_CASE("bad traces: what is asked in a wrong way is refused with a sentence") {
   TemporaryFolder folder;
-  const std::string commands = "muonwalk-trace takes summary, compare, published, and muonwalk-trace --help says";
+  const std::string commands = "muonwalk-trace takes summary, published, and muonwalk-trace --help says";
   expect_refusal({}, {"a command is missing; " + commands});
   expect_refusal({"summary", ""}, {"FILE '' is empty"});
-  expect_refusal({"summary", "x", "--html", ""}, {"--html '' is empty"});
-  expect_refusal({"summary", "--html=", "x", "y"}, {"--html= has an empty value"});
-  expect_refusal({"compare", "x", ""}, {"B '' is empty"});
   expect_refusal({"published", "a", "b", "--async", "c", ""}, {"--async '' is empty"});
   expect_refusal({"sumary", "x"}, {"sumary is not a command; " + commands});
   expect_refusal({"summary"}, {"FILE"});
-  expect_refusal({"compare", "x"}, {"B"});
   expect_refusal({"published", "a", "b", "--async", "c"}, {"--async"});
-  expect_refusal({"compare", "x", "y", "z"}, {"z"});
   expect_refusal({"published", "a"}, {"FILE_ADAMW"});
   expect_refusal({"published", "a", "b", "--async", "c", "d", "e"}, {"e"});
-  expect_refusal({"published", "a", "b", "--html", "c"}, {"--html"});
+  expect_refusal({"published", "a", "b", "--json"}, {"--json"});
   expect_refusal({"summary", "x", "--async", "a", "b"}, {"--async"});
   expect_refusal({"summary", "x", "--xml"}, {"--xml"});
-  for (const char* gone : {"--csv", "--svg"}) expect_refusal({"summary", "x", gone}, {gone});
-  expect_refusal({"summary", folder.file("none"), "--html", folder.file("nowhere/a")}, {"nowhere"});
+  for (const char* gone : {"--csv", "--svg", "--html"}) expect_refusal({"summary", "x", gone}, {gone});
+  expect_refusal({"summary", folder.file("nowhere/a")}, {"nowhere"});
 }
 
 TEST_CASE("bad traces: the help of a command names all of its options and files, and those of no other") {
   const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> helps = {
-      {{"--help"}, {"summary", "compare", "published"}},
-      {{"summary", "--help"}, {"FILE", "--json", "--html"}},
-      {{"compare", "--help"}, {" A ", " B ", "--json", "--html"}},
+      {{"--help"}, {"summary", "published"}},
+      {{"summary", "--help"}, {"FILE", "--json"}},
       {{"published", "-h"}, {"FILE_MUON", "FILE_ADAMW", "--async"}}};
   for (const auto& [words, named] : helps) {
     CAPTURE(words.front());
@@ -174,7 +161,7 @@ TEST_CASE("bad traces: the help of a command names all of its options and files,
     CHECK(outcome.exit_code == 0);
     CHECK(outcome.err == "");
     for (const std::string& name : named) CHECK(outcome.out.find(name) != std::string::npos);
-    CHECK((outcome.out.find("--html") != std::string::npos) == (named.back() == "--html"));
+    CHECK((outcome.out.find("--json") != std::string::npos) == (named.back() == "--json"));
   }
 }
 

@@ -1,4 +1,4 @@
-// The program muonwalk-trace: each of its commands prints and draws the files that it was given, all of them, in their
+// The program muonwalk-trace: each of its commands prints the files that it was given, all of them, in their
 // order; nothing of what it reads can keep it waiting.
 
 #include <doctest/doctest.h>
@@ -17,7 +17,6 @@
 #include "tools/trace/output.hpp"
 #include "tools/trace/reader.hpp"
 #include "tools/trace/tests/trace_writing.hpp"
-#include "tools/trace/trace_page.hpp"
 
 using namespace muonwalk::sim;
 using namespace muonwalk::testing;
@@ -72,9 +71,8 @@ struct Runs {
 
 }  // namespace
 
-TEST_CASE("muonwalk-trace summary: what it prints and draws is of all its files, in every form") {
+TEST_CASE("muonwalk-trace summary: what it prints is of all its files, in every form") {
   const Runs runs;
-  const std::string html = runs.folder.file("page.html");
   const std::vector<Words> asked = {
       runs.three, {runs.ranks}, {runs.lesson}, {runs.rich}, {runs.three[2], runs.three[0]}};
   for (const Words& files : asked) {
@@ -82,30 +80,10 @@ TEST_CASE("muonwalk-trace summary: what it prints and draws is of all its files,
     Words paths;
     for (const std::string& file : files)
       for (const std::string& path : trace_paths(file)) paths.push_back(path);
-    const std::vector<TraceFile> read = read_traces(paths);
-    const Summary summary = summarize(read);
+    const Summary summary = summarize(read_traces(paths));
     const Words words = plus({"summary"}, files);
-    CHECK(printed(plus(words, {"--html", html})) == text_of_lines(summary_text(summary)));
+    CHECK(printed(words) == text_of_lines(summary_text(summary)));
     CHECK(printed(plus(words, {"--json"})) == summary_json(summary));
-    const TracePicture picture{{picture_run(read, summary)}, {}};
-    CHECK((read_text(html) == trace_page(picture)));
-  }
-}
-
-TEST_CASE("muonwalk-trace compare: what it prints and draws is of both runs, each with its own, in every form") {
-  const Runs runs;
-  const std::string html = runs.folder.file("page.html");
-  for (const auto& [a, b] :
-       {std::pair{runs.ranks, runs.lesson}, {runs.rich, runs.ranks}, {runs.three[0], runs.three[1]}}) {
-    CAPTURE(a);
-    const std::vector<TraceFile> files_a = read_traces(trace_paths(a)), files_b = read_traces(trace_paths(b));
-    const TraceComparison comparison = compare(summarize(files_a), summarize(files_b));
-    REQUIRE_FALSE(comparison.warnings.empty());
-    CHECK(printed({"compare", a, b}) == text_of_lines(comparison_text(comparison)));
-    CHECK(printed({"compare", a, b, "--json", "--html", html}) == comparison_json(comparison));
-    const TracePicture picture{{picture_run(files_a, comparison.a), picture_run(files_b, comparison.b)},
-                               comparison.warnings};
-    CHECK((read_text(html) == trace_page(picture)));
   }
 }
 

@@ -15,8 +15,7 @@ using namespace muonwalk::sim;
 
 TEST_CASE("words: why a category is left out is said in the words of its dialect") {
   using D = TraceDialect;
-  const std::string unknown = ": no class of events that is known", started = ": what the host did to start a call",
-                    network = ": threads that serve the network",
+  const std::string unknown = ": no class of events that is known",
                     runtime = ": calls that start work, which is there as kernels and copies";
   const struct {
     D dialect;
@@ -34,45 +33,11 @@ TEST_CASE("words: why a category is left out is said in the words of its dialect
               {D::muonwalk, "overhead", "overhead" + unknown},
               {D::muonwalk, "python_function", "python_function" + unknown},
               {D::muonwalk, "COLL_API", "COLL_API" + unknown},
-              {D::muonwalk, "", "no category" + unknown},
-              {D::nccl, "GPU", "GPU: channels of kernels, from which calls have their times"},
-              {D::nccl, "PROXY", "PROXY" + network},
-              {D::nccl, "NET", "NET" + network},
-              {D::nccl, "NET_IB", "NET_IB" + network},
-              {D::nccl, "GROUP_API", "GROUP_API" + started},
-              {D::nccl, "COLL_API", "COLL_API" + started},
-              {D::nccl, "P2P_API", "P2P_API" + started},
-              {D::nccl, "KERNEL_LAUNCH", "KERNEL_LAUNCH" + started},
-              {D::nccl, "GROUP", "GROUP" + started},
-              {D::nccl, "cuda_runtime", "cuda_runtime" + unknown},
-              {D::nccl, "", "no category" + unknown}};
+              {D::muonwalk, "", "no category" + unknown}};
   for (const auto& row : rows) {
     CAPTURE(row.category);
     CAPTURE(dialect_name(row.dialect));
     CHECK(why_left_out(row.dialect, row.category) == row.why);
-  }
-}
-
-TEST_CASE("words: the categories that NCCL writes, and no others, make a trace one of NCCL's") {
-  for (const char* of_nccl : {"GROUP_API", "COLL_API", "P2P_API", "KERNEL_LAUNCH", "GROUP", "COLL", "P2P", "GPU",
-                              "PROXY", "NET", "NET_IB", "NETWORK"}) {
-    CAPTURE(of_nccl);
-    CHECK(is_nccl_category(of_nccl));
-  }
-  for (const char* other : {"", "kernel", "coll", "COLLECTIVE", "GPU_", "XNET", "gpu_memcpy", "communication"}) {
-    CAPTURE(other);
-    CHECK_FALSE(is_nccl_category(other));
-  }
-  for (const auto& [category, counted] : {std::pair{"COLL", true},
-                                          {"P2P", true},
-                                          {"GPU", false},
-                                          {"COLL_API", false},
-                                          {"kernel", false},
-                                          {"communication", false},
-                                          {"", false}}) {
-    CAPTURE(category);
-    CHECK(
-        (classify(TraceDialect::nccl, category, "ncclX") == (counted ? EventClass::communication : EventClass::other)));
   }
 }
 
