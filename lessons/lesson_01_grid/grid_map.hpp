@@ -12,9 +12,4 @@ namespace muonwalk {
 /// than 60 columns.
 std::string grid_map_text(const Grid& grid, int columns = 96);
 
-/// The grid and its groups as an SVG picture: the grid three times, once a kind of group, with the ranks of a group in
-/// one colour. It carries a title and a description for readers who can't see it, and its own colours
-/// (sim/replay/palette.hpp) for light and dark.
-std::string grid_map_svg(const Grid& grid);
-
 }  // namespace muonwalk

@@ -214,27 +214,19 @@ Prediction predict(const RankInfo& rank) {
 // What is compared with the counting loops at the end: the coordinates and the groups that a rank worked out in its
 // head, the groups as they answered through their sockets, and the world. The arithmetic alone would prove nothing
 // about the connections, and the answers alone nothing about the arithmetic. Every later lesson relies on both.
-//
-// ## The picture as a file
-//
-// `--svg grid.svg` draws the grid three times, once for each kind of group, with a colour for each group. A file that
-// can't be written is refused before any rank is started: nobody wants to hear of it after the run. (`--svg grid/`
-// makes a folder and draws the steps as well; every lesson can do that.)
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_01_grid";
   info.title = "The grid";
-  info.draws = true;
   info.fp32_only = true;
   info.question = "what does the number of a rank say about its work, and with whom does it share it?";
   info.bugs = {{"dp_fastest", "a rank's coordinates are worked out as if dp varied fastest"},
                {"wrong_stride", "the DP group is taken for neighbouring numbers"},
                {"wrong_group", "the TP group is asked for the DP group's numbers"}};
-  info.also_try = {"--dp 4 --pp 1", "--dp 1 --tp 4", "--svg grid.svg"};
+  info.also_try = {"--dp 4 --pp 1", "--dp 1 --tp 4"};
 
   // By default all three dimensions have size 2: the smallest grid with a group of each kind.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
-  lesson.picture("grid", grid_map_svg(lesson.options().grid));
   lesson.say(grid_map_text(lesson.options().grid));
   lesson.step("find my coordinates", find_my_coordinates);
   lesson.step("work out my groups: 1, TP and TP · DP numbers apart", work_out_my_groups);

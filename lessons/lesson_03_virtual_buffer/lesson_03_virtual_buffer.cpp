@@ -227,28 +227,20 @@ Prediction predict(const RankInfo& rank) {
   return prediction;
 }
 
-// The map of the buffers as a picture, in which the shards of one DP rank, that of `--mark`, are framed.
-int mark = -1;
-std::string draw_map(const RankInfo& rank) { return buffer_map_svg(plan_buffers(rank), mark); }
-
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_03_virtual_buffer";
   info.title = "The virtual buffer";
-  info.draws = true;
   info.fp32_only = true;
   info.question = "where does every element lie, and how does each rank know it without asking?";
   info.bugs = {{"forgotten_padding", "parameters are laid without alignment"},
                {"wrong_bucket", "a rank's part is counted from the first bucket of the buffer"},
                {"column_major", "slices are flattened column by column"},
                {"forgotten_tp", "a slice is read with the columns of the whole parameter"}};
-  info.also_try = {"--dp 4", "--tp 1", "--dp 3", "--verbose 2", "--svg map.svg --mark 1"};
-  info.options = {{"--mark", "the DP rank whose shards the map of --svg frames", &mark}};
+  info.also_try = {"--dp 4", "--tp 1", "--dp 3", "--verbose 2"};
 
-  // The map is drawn in any case, and before any rank is started: a --mark that can't be is refused. --svg writes it.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
-  lesson.require(draw_map);
-  lesson.picture("buffer", draw_map(lesson.rank_info()));
+  lesson.require(plan_buffers);
   // The plan first, as a map and for one element, and then what the ranks make of it.
   const Layout layout = plan_buffers(lesson.rank_info());
   every_buffer = lesson.options().verbose > 1;

@@ -436,7 +436,6 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_16_strategies";
   info.title = "Strategies";
-  info.draws = true;
   info.question = "which of the ways to distribute Muon should I take, and are they all Muon?";
   info.bugs = {{"partly_reduced", "owners of a cut matrix put their own gradient in the others' places"},
                {"empty_shard", "a rank without rows leaves before the all-to-all"},
@@ -458,7 +457,6 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
   if (!model.empty()) lesson.plan(table);  // and that is all
-  lesson.picture("costs", strategy_picture(costs, lesson.rank_info().grid));
   lesson.trains(kMatrices);
 
   // One matrix by hand.

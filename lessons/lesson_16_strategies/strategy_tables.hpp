@@ -57,10 +57,6 @@ std::string strategy_table(const StrategyCosts& costs, const Grid& grid, const P
 std::string model_table(const std::string& model, const StrategyCosts& costs, const Grid& grid, const Price& price,
                         std::int64_t batch_tokens);
 
-/// Three bars for each strategy: bytes sent, FLOPs, and what is held for a moment, of the rank that has most of each.
-/// All bars of a kind have one scale.
-std::string strategy_picture(const StrategyCosts& costs, const Grid& grid);
-
 /// How far strategies that are not Muon to the last bit are from it, for TP of 2 and of 4: of two steps, the new
 /// weights that have other bits than the serial step's, and the distance of the two updates over the length of the
 /// serial one. References work it out, without ranks.

@@ -346,9 +346,9 @@ int main(int argc, char** argv) {
   //    the two matrices; with one matrix in a bucket, all ranks have a part of it, and each needs and orthogonalizes
   //    the whole of it (lesson 15).
   // 3. `--way pipelined --link 0.02,200 --trace a.json`, the same with `--way "in sequence"` and b.json, and then
-  //    `muonwalk-trace summary` of each: which figure gets shorter and which longer? Hint: one of them is a sum. Answer:
-  //    the span gets shorter. The communication, as a sum, gets longer: messages were under way at the same time, and
-  //    while the rank computed.
+  //    `muonwalk-trace summary` of each: which figure gets shorter and which longer? Hint: one of them is a sum.
+  //    Answer: the span gets shorter. The communication, as a sum, gets longer: messages were under way at the same
+  //    time, and while the rank computed.
   return lesson.answer(
       "where bytes take about as long to travel as matrices take to be orthogonalized. There a pipeline hides most of "
       "the shorter one behind the longer. On a fast link there is nothing to hide, and on a slow one little to hide it "

@@ -398,7 +398,6 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_19_pipeline_3d";
   info.title = "Pipeline, and all three directions";
-  info.draws = true;
   info.question = "does a model that is cut in three directions train to the same bits as one that is whole?";
   info.groups = {{"world", {}}, {"first and last stage", {}}};
   info.bugs = {{"arrival_order", "micro-batches are added in the order in which they come, not as a tree"},
@@ -419,7 +418,6 @@ int main(int argc, char** argv) {
   for (const auto& [name, timeline] : schedules)
     drawn += fmt::format("{}: {}\n{}\n", name, bubble_text(timeline), timeline_text(timeline));
   lesson.say(drawn);
-  lesson.picture("schedules", pipelines_svg("Two schedules of a pipeline", schedules));
   lesson.step("take my stage", take_my_stage);
   lesson.step("forward and backward, gpipe", in_gpipe);
   lesson.step("forward and backward, 1f1b", in_1f1b);

@@ -21,11 +21,4 @@ std::string bubble_text(const PipelineTimeline& timeline);
 /// Timelines with their names.
 using NamedTimelines = std::vector<std::pair<std::string, PipelineTimeline>>;
 
-/// Timelines of a pipeline, below each other as an SVG picture. Each stage has a lane with a box per move, in one
-/// colour for forward and another for backward, with the micro-batch's number; where the lane is empty, the stage is
-/// idle. Below it, bars say how many micro-batches' activations the stage holds. All of the picture is on one scale.
-/// Over each timeline stand its length and its bubbles (bubble_text). Throws std::invalid_argument where there is no
-/// timeline, or one without moves.
-std::string pipelines_svg(const std::string& title, const NamedTimelines& timelines);
-
 }  // namespace muonwalk::sim

@@ -13,10 +13,4 @@ namespace muonwalk {
 /// several lines. Throws std::invalid_argument for less than 60 columns.
 std::string buffer_map_text(const Layout& layout, int columns = 96);
 
-/// The buffer as an SVG picture: buckets as rows, parameters as coloured runs with their names, DP boundaries as lines,
-/// padding hatched, the slices of DP rank `marked_dp_rank` framed (−1: none). Rows are equally wide, so that a rank's
-/// shards stand below each other. It carries a title and a description for readers who can't see it, and its own
-/// colours (sim/replay/palette.hpp) for light and dark. Throws UsageError for a rank that is not there to be marked.
-std::string buffer_map_svg(const Layout& layout, int marked_dp_rank = -1);
-
 }  // namespace muonwalk

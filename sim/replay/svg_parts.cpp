@@ -41,16 +41,11 @@ std::string style_sheet() {
            {".mw-title", fmt::format("font:bold 17px {}", kSans)},
            {".mw-prose", fmt::format("font:13px {}", kSans)},
            {".mw-small", "font-size:10.5px"},
-           {".mw-large", "font-size:15px;font-weight:bold"},
            {".mw-strong", "font-weight:bold"},
-           {".mw-halo", "stroke-width:4px;paint-order:stroke;stroke-linejoin:round"},
            {".mw-middle", "text-anchor:middle"},
            {".mw-wide", "stroke-width:2.5px"},
-           {".mw-frame", "stroke-width:4px"},
            {".mw-faint", "opacity:.55"},
            {".mw-dashed", "stroke-dasharray:6 4"},
-           {".mw-hatching", "fill:url(#mw-hatching)"},
-           {".mw-dots", "fill:url(#mw-dots)"},
            {".mw-none", "fill:none"}})
     sizes += rule(selector, declarations);
   const auto colour = [&](const std::string& selector, const char* property, Colour of) {
@@ -67,18 +62,11 @@ std::string style_sheet() {
     colour(selector, "stroke", of);
   for (int i = 0; i < kColours; ++i) {
     colour(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
-    colour(fmt::format(".mw-halo{}", i), "stroke", parameter_colour(i));
     colour(fmt::format(".mw-r{}", i), "fill", rank_colour(i));
     colour(fmt::format(".mw-o{}", i), "stroke", rank_colour(i));
   }
   return sizes + light + "@media (prefers-color-scheme:dark){\n" + dark + "}\n";
 }
-
-constexpr char kPatterns[] =
-    "<defs><pattern id=\"mw-hatching\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" "
-    "patternTransform=\"rotate(45)\"><path d=\"M0 0v7\" class=\"mw-rule\" stroke-width=\"3\"/></pattern>"
-    "<pattern id=\"mw-dots\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
-    "<path d=\"M3 3h.1\" class=\"mw-line\" stroke-width=\"2.2\" stroke-linecap=\"round\"/></pattern></defs>\n";
 
 std::string tip_of(const std::string& tip) { return tip.empty() ? "" : "<title>" + xml_text(tip) + "</title>"; }
 
@@ -156,9 +144,9 @@ std::string SvgPicture::svg(double height) const {
   static const std::string style = style_sheet();
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"mw-drawn\" role=\"img\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\">\n<title>{2}</title>\n<desc>{3}</desc>\n<style>\n{4}</style>\n{5}"
-      "<rect width=\"{0}\" height=\"{1}\" rx=\"8\" class=\"mw-paper\"/>\n{6}</svg>\n",
-      std::ceil(width_), std::ceil(height), xml_text(title_), xml_text(description_), style, kPatterns, body_);
+      "height=\"{1}\">\n<title>{2}</title>\n<desc>{3}</desc>\n<style>\n{4}</style>\n"
+      "<rect width=\"{0}\" height=\"{1}\" rx=\"8\" class=\"mw-paper\"/>\n{5}</svg>\n",
+      std::ceil(width_), std::ceil(height), xml_text(title_), xml_text(description_), style, body_);
 }
 
 }  // namespace muonwalk

@@ -14,15 +14,13 @@ std::string xml_text(const std::string& text);
 
 /// A picture that is being drawn, in units of its own. Text may be any text. All pictures have one style sheet, with
 /// colours for light and for dark pages, so a class means the same in each of them:
-///   - text is 12 units high, with letters of one width; "mw-small" is 10.5, "mw-large" 15 and bold; "mw-title" and
-///     "mw-prose" are the headings; "mw-strong" is bold, "mw-quiet" grey, "mw-middle" stands around its place, and
-///     "mw-halo2" has a border in the colour of parameter 2
-///   - filled with: "mw-p2" the colour of parameter 2, "mw-r2" of rank 2; "mw-padding", "mw-hatching" and "mw-dots"
-///   (over
-///     something else), "mw-grey", "mw-ink"; "mw-none" nothing
+///   - text is 12 units high, with letters of one width; "mw-small" is 10.5; "mw-title" and "mw-prose" are the
+///   headings;
+///     "mw-strong" is bold, "mw-quiet" grey, "mw-middle" stands around its place
+///   - filled with: "mw-p2" the colour of parameter 2, "mw-r2" of rank 2; "mw-padding", "mw-grey", "mw-ink"; "mw-none"
+///     nothing
 ///   - drawn with lines: "mw-o2" the colour of rank 2, "mw-line" that of ink, "mw-gap" that of the page, "mw-rule" a
-///     light one; "mw-wide" lines are 2.5 units wide, "mw-frame" 4; "mw-dashed" ones have gaps, "mw-faint"
-///     ones let others through.
+///     light one; "mw-wide" lines are 2.5 units wide, "mw-dashed" ones have gaps, "mw-faint" ones let others through.
 class SvgPicture {
  public:
   static constexpr double kMargin = 24;

@@ -10,8 +10,6 @@
 
 #include "sim/replay/palette.hpp"
 #include "src/text/text.hpp"
-#include "tests/replay/drawn.hpp"
-#include "tests/replay/well_formed_xml.hpp"
 
 using namespace muonwalk;
 
@@ -109,75 +107,4 @@ TEST_CASE("grid_map_text: any grid: lists the ranks of every group, in order") {
 TEST_CASE("grid_map_text: less than 60 columns are refused") {
   CHECK_THROWS_AS(grid_map_text(Grid(), 59), std::invalid_argument);
   CHECK_NOTHROW(grid_map_text(Grid(), 60));
-}
-
-TEST_CASE("grid_map_svg: every rank stands at its coordinates, once per kind of group, in the colour of its group") {
-  for (int dp = 1; dp <= 4; ++dp)
-    for (int tp = 1; tp <= 4; ++tp)
-      for (int pp = 1; pp <= 3; ++pp) {
-        const Grid grid = Grid().dp(dp).tp(tp).pp(pp);
-        CAPTURE(grid.text());
-        const std::string svg = grid_map_svg(grid);
-        CHECK(XmlReader(svg).complaint() == "");
-        const DrawnPage page(svg);
-        CHECK(page.complaint() == "");
-        const std::vector<Drawn> boxes = page.told("rank ");
-        REQUIRE(boxes.size() == static_cast<std::size_t>(3 * grid.size()));
-        std::map<std::string, std::pair<double, double>> at;  // where a rank stands in each of the three
-        for (std::size_t i = 0; i < boxes.size(); ++i) {
-          const std::string name = i < boxes.size() / 3 ? "tp" : i < 2 * boxes.size() / 3 ? "dp" : "pp";
-          const int rank = std::atoi(boxes[i].text.c_str() + 5);
-          const Place place = grid.place(rank);
-          int group = -1;
-          const std::vector<Group> groups = grid.groups(name);
-          for (std::size_t g = 0; g < groups.size(); ++g)
-            for (int member : groups[g].ranks) group = member == rank ? static_cast<int>(g) : group;
-          const std::vector<int> members = grid.group(name, rank).ranks;
-          CHECK(boxes[i].text == fmt::format("rank {}: dp {}, tp {}, pp {}; {} group {}: ranks {}", rank, place.dp,
-                                             place.tp, place.pp, name, group, fmt::join(members, ", ")));
-          CHECK(boxes[i].css_class == fmt::format("mw-p{}", group % kColours));
-          CHECK(at.emplace(name + std::to_string(rank), std::make_pair(boxes[i].x, boxes[i].y)).second);
-          // Its number and its group stand inside of its box.
-          int inside = 0;
-          for (const Drawn& text : page.of_class("mw-middle"))
-            inside += text.x >= boxes[i].x && text.right() <= boxes[i].right() && text.y >= boxes[i].y &&
-                              text.bottom() <= boxes[i].bottom() &&
-                              (text.text == std::to_string(rank) || text.text == fmt::format("group {}", group))
-                          ? 1
-                          : 0;
-          CHECK(inside == 2);
-        }
-        for (const char* name : {"tp", "dp", "pp"})
-          for (int a = 0; a < grid.size(); ++a)
-            for (int b = 0; b < grid.size(); ++b) {
-              const Place p = grid.place(a), q = grid.place(b);
-              const auto [x, y] = at[name + std::to_string(a)];
-              const auto [u, v] = at[name + std::to_string(b)];
-              CHECK((x < u) == (p.pp < q.pp || (p.pp == q.pp && p.tp < q.tp)));
-              CHECK((y < v) == (p.dp < q.dp));
-            }
-        for (const char* name : {"tp", "dp", "pp"}) {  // column and row say which they are
-          for (int rank = 0; rank < grid.size(); ++rank) {
-            const Place place = grid.place(rank);
-            const auto [x, y] = at[name + std::to_string(rank)];
-            int columns = 0, rows = 0;
-            for (const Drawn& text : page.all) {
-              const double middle = text.x + text.width / 2;
-              if (text.text ==
-                  (pp > 1 ? fmt::format("tp {} pp {}", place.tp, place.pp) : fmt::format("tp {}", place.tp)))
-                columns += near(middle, x + boxes[0].width / 2) ? 1 : 0;
-              if (text.text == fmt::format("dp {}", place.dp))
-                rows += text.y > y && text.bottom() < y + boxes[0].height && text.right() < x ? 1 : 0;
-            }
-            CHECK(columns == 3);
-            CHECK(rows == 1);
-          }
-        }
-      }
-}
-
-TEST_CASE("grid_map_svg: has a title, and a description of the groups") {
-  const std::string svg = grid_map_svg(Grid().dp(2).tp(2));
-  CHECK(svg.find("<title>Grid of ranks, dp 2 × tp 2</title>") != std::string::npos);
-  CHECK(svg.find("<desc>4 ranks in a grid, dp 2 × tp 2. tp · 2 groups of 2: {0 1} {2 3}.") != std::string::npos);
 }

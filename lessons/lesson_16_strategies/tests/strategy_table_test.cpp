@@ -169,7 +169,7 @@ TEST_CASE("the cheapest strategy with the serial step's bits is named, and the c
   CHECK(named() == "at 50 GB/s, 10 µs for each message and 400 TFLOP/s: (a) gather everything");
 }
 
-TEST_CASE("the table of a model fits the page, has all strategies, and every bar of the picture has its words") {
+TEST_CASE("the table of a model fits the page, and has all strategies") {
   const Grid grid = Grid().dp(4).tp(2);
   const StrategyCosts costs = costs_of(expert_layers(), grid, 1000, MuonSettings());
   const std::vector<std::string> lines = lines_of_table(costs, kPrice);
@@ -181,9 +181,4 @@ TEST_CASE("the table of a model fits the page, has all strategies, and every bar
     CHECK(costs[i].first.letter == 'a' + static_cast<char>(i));
     CHECK(lines[i + 1].find(costs[i].first.name) != std::string::npos);
   }
-  const std::string svg = strategy_picture(costs, grid);
-  for (const auto& [strategy, of] : costs) CHECK(svg.find(strategy.name) != std::string::npos);
-  std::size_t bars = 0;
-  for (std::size_t at = svg.find("<title>"); at != std::string::npos; at = svg.find("<title>", at + 1)) ++bars;
-  CHECK(bars >= 24);
 }
