@@ -349,7 +349,6 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
   lesson.plan(plan_text(plan_kinds(layouts_of(lesson.rank_info()), plan_of), layouts_of(lesson.rank_info())));
-  lesson.trains(data->parameters());
   const std::string layout = layout_of(lesson.rank_info()).text();
   request.own_files() ? lesson.say(layout) : lesson.detail(layout);
   if (!request.recipe.empty()) lesson.say(request.recipe_text());

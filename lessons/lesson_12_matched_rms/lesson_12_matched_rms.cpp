@@ -416,7 +416,6 @@ int main(int argc, char** argv) {
   // One process: how large steps are, and which line, split or norm changes them.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
-  lesson.trains(kLayer);
   const std::uint64_t seed = lesson.rank_info().seed;
   if (request.tables) lesson.say(recipe_tables(seed));
   lesson.say(update_rms_table(update_rms_of_shapes(seed), adamw_rms_on_noise(double(AdamWSettings().beta1))));

@@ -180,7 +180,6 @@ void prepare(const RankInfo& rank) {
 // One layout: all contenders, and what they sent.
 void run(Lesson<Local>& lesson, bool quiet) {
   lesson.require(prepare);
-  lesson.trains(data->parameters());
   lesson.quiet_step("lay out the matrices", start);
   take_steps(lesson, quiet);
   lesson.check("bytes, by what they are for", counted, planned_by_rank);

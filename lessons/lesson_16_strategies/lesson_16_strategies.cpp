@@ -457,7 +457,6 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
   if (!model.empty()) lesson.plan(table);  // and that is all
-  lesson.trains(kMatrices);
 
   // One matrix by hand.
   lesson.step("a gradient of my own", my_gradient);

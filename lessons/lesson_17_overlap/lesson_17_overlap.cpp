@@ -321,7 +321,6 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(prepare);
   if (!own_link.empty()) lesson.set_up().link = machine().link;
-  lesson.trains(kMatrices);
   lesson.picture("schedules", schedules_svg(planned, machine()));
   lesson.say(overlap_tables(planned, machine()) + "\n");
   lesson.step("gradients of my own", start);

@@ -271,7 +271,6 @@ int main(int argc, char** argv) {
   // The made-up trace as a picture, and what two readers make of it.
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(prepare);
-  lesson.trains(kParameters);                             // for whoever compares its trace with another one
   std::vector<TraceFile> files = made_up_trace(kMadeUp);  // one per rank
   lesson.say(lines_text(drawn(kMadeUp)) + "\n\n" + lines_text(two_readings(files, summarize(files))));
   lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",

@@ -410,7 +410,6 @@ int main(int argc, char** argv) {
                   {"--micro-batches", "in a batch, over all DP ranks", &in_a_batch}};
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
   lesson.require(prepare);
-  lesson.trains(gpt_parameters(training.config));
 
   // A line per stage: a number is the forward of that micro-batch, one behind an arrow its backward, a dot is a bubble.
   const NamedTimelines schedules = played_schedules(lesson.rank_info().grid);

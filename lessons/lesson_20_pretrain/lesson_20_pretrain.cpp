@@ -560,7 +560,6 @@ int main(int argc, char** argv) {
   if (!request.save.empty()) lesson.stop_when_asked();
 
   // What is trained, on what, and for how long; then both ways, and what came of them.
-  lesson.trains(gpt_parameters(run->ways[0].training.config));
   lesson.say(pretraining_text(*run, lesson.rank_info()));
   const std::string last = train_all(lesson).word;
   if (lesson.stops())

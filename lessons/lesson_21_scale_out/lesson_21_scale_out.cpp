@@ -286,7 +286,6 @@ int main(int argc, char** argv) {
   // Groups of two would hide one of the bugs: exercise 1.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
-  lesson.trains(matrices());
   lesson.step("a step of Muon", one_step);
   lesson.check("weights", held_slices, weights_after);
   // From here on nothing is trained. What was done is counted, and then turned into time.

@@ -387,7 +387,6 @@ int main(int argc, char** argv) {
 
   // The journey of all my matrices, a stage at a time; what rank 0 had queued for it; and then the main job.
   lesson.require(prepare);
-  lesson.trains(data->parameters());  // what the trace names
   lesson.say(who_computes(on_gpus));
   lesson.step("lay out the parameters, and bring the weights to where I compute", start);  // whose memory?
   lesson.step("my gradients, reduce-scatter over dp, and momentum", sum_gradients);        // lessons 02 and 09

@@ -315,7 +315,6 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
   lesson.set_up().host_of_rank = hosts_of(lesson.rank_info().grid);
-  lesson.trains(data->parameters());
   lesson.quiet_step("lay out the parameters", start);
   lesson.step("who lives where", say_host);
   take_steps(lesson);

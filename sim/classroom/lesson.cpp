@@ -312,13 +312,6 @@ const RunTrace& LessonCore::trace() const {
   return state_->files.tracer->run();
 }
 
-void LessonCore::trains(const std::vector<Parameter>& parameters) {
-  if (state_->files.tracer == nullptr) return;
-  std::vector<TrainedMatrix> matrices;
-  for (const Parameter& each : parameters) matrices.push_back({each.name, each.shape.rows, each.shape.cols});
-  state_->files.tracer->trains(matrices);
-}
-
 void LessonCore::in_parent(const std::function<void()>& work) {
   if (is_parent()) guarded(work);
 }

@@ -82,9 +82,6 @@ class LessonCore {
   /// started.
   WorldSetUp& set_up() { return options_.set_up; }
 
-  /// Says which matrices the run trains, for its trace.
-  void trains(const std::vector<Parameter>& parameters);
-
   /// Runs `work` in the parent and nowhere else; what it throws ends the program as an error of a step
   /// does.
   void in_parent(const std::function<void()>& work);

@@ -24,8 +24,6 @@ class Tracer {
   void begin() { run_.began_ns = clock_(); }
   /// A step has ended on all ranks.
   void step(const StepReports& reports);
-  /// What the run trains.
-  void trains(const std::vector<TrainedMatrix>& parameters) { run_.parameters = parameters; }
 
   /// Writes the files that were asked for, which take their places with all others of the run. Throws UsageError.
   void write(bool ok, FilesBeside& files);

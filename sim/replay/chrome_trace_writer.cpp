@@ -34,9 +34,7 @@ Json ledger_json(const Ledger& ledger) {
 
 // What stands beside the events. The ledger is what the transports counted, by which the slices can be checked.
 std::string fields_of(const RunTrace& run) {
-  Json parameters = Json::array(), dropped = Json::array(), ledger = Json::array();
-  for (const TrainedMatrix& matrix : run.parameters)
-    parameters.push_back({{"name", visible_name(matrix.name)}, {"rows", matrix.rows}, {"cols", matrix.cols}});
+  Json dropped = Json::array(), ledger = Json::array();
   for (const RankTrace& rank : run.ranks) {
     dropped.push_back(rank.dropped);
     ledger.push_back(ledger_json(rank.ledger));
@@ -49,7 +47,6 @@ std::string fields_of(const RunTrace& run) {
                       {"precision", run.precision},
                       {"backend", run.backend},
                       {"ok", run.ok},
-                      {"parameters", parameters},
                       {"dropped_events", dropped},
                       {"ledger", ledger}};
   return fmt::format("\"displayTimeUnit\":\"ms\",\n\"muonwalk\":{}",

@@ -9,13 +9,6 @@
 
 namespace muonwalk::sim {
 
-/// A matrix that a run trains, by its full shape.
-struct TrainedMatrix {
-  std::string name;  ///< The parameter's name.
-  Index rows = 0;    ///< The rows before TP.
-  Index cols = 0;    ///< The columns before TP.
-};
-
 /// One rank of a traced run.
 struct RankTrace {
   std::string label;               ///< The label: "rank 3 (dp 1, tp 1)".
@@ -29,15 +22,14 @@ struct RankTrace {
 
 /// A traced run: what its ranks recorded, and what was asked for.
 struct RunTrace {
-  std::string name;                       ///< The lesson: "lesson_09_full_step".
-  std::string title;                      ///< Its title: "The full step".
-  Grid grid;                              ///< The grid of its ranks.
-  std::string precision;                  ///< The precision: "fp32".
-  std::string backend;                    ///< The transport: "gloo", "memory".
-  std::vector<TrainedMatrix> parameters;  ///< What it trains, as LessonCore::trains was told.
-  std::int64_t began_ns = 0;              ///< The time 0 of the trace, on the clock of the spans.
-  std::vector<RankTrace> ranks;           ///< The ranks, by their numbers.
-  bool ok = true;                         ///< The run's checks held.
+  std::string name;              ///< The lesson: "lesson_09_full_step".
+  std::string title;             ///< Its title: "The full step".
+  Grid grid;                     ///< The grid of its ranks.
+  std::string precision;         ///< The precision: "fp32".
+  std::string backend;           ///< The transport: "gloo", "memory".
+  std::int64_t began_ns = 0;     ///< The time 0 of the trace, on the clock of the spans.
+  std::vector<RankTrace> ranks;  ///< The ranks, by their numbers.
+  bool ok = true;                ///< The run's checks held.
 };
 
 /// A slice of a rank's own thread.

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "src/io/safetensors.hpp"
+#include "tests/cases.hpp"
 #include "tests/io/in_child.hpp"
 #include "tests/io/random_file.hpp"
 #include "tests/io/temporary_folder.hpp"
@@ -243,13 +244,13 @@ TEST_CASE("read_safetensors: 2000 random corruptions: each file reads, or is ref
   const TemporaryFolder folder;
   const std::string path = folder.file("corrupt.safetensors");
   std::vector<std::string> good;
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < testing::cases(20u); ++seed) {
     write_safetensors(path, random_file(seed));
     good.push_back(read_text(path));
   }
   int refused = 0;
   int read = 0;
-  for (unsigned seed = 0; seed < 2000; ++seed) {
+  for (unsigned seed = 0; seed < testing::cases(2000u); ++seed) {
     INFO("seed " << seed);
     Random random(seed);
     std::string bytes = good[seed % good.size()];
@@ -272,8 +273,8 @@ TEST_CASE("read_safetensors: 2000 random corruptions: each file reads, or is ref
     }
   }
   MESSAGE(refused << " files were refused, " << read << " read");
-  CHECK(refused > 500);
-  CHECK(read > 50);
+  CHECK(refused > testing::cases(500));
+  CHECK(read > testing::cases(50));
 }
 
 TEST_CASE(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/model/gpt.hpp"
+#include "tests/cases.hpp"
 #include "tests/model/gpt_in_doubles.hpp"
 #include "tests/model/model_case.hpp"
 #include "tests/optim/random_case.hpp"
@@ -119,7 +120,7 @@ TEST_CASE("model: loss and gradients are those of a plain GPT in double precisio
 }
 
 TEST_CASE("model: and so are those of random models") {
-  for (std::uint64_t seed = 100; seed < 110; ++seed) check_gradients(random_model(seed, 4));
+  for (std::uint64_t seed = 100; seed < 100 + testing::cases(10); ++seed) check_gradients(random_model(seed, 4));
 }
 
 TEST_CASE("model: a loss counts as often as the scale says") {

@@ -12,6 +12,7 @@
 
 #include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/philox.hpp"
+#include "tests/cases.hpp"
 #include "tests/numerics/random_product.hpp"
 
 using namespace muonwalk;
@@ -76,7 +77,7 @@ Matrix plain_loops(const ChainProduct& p) {
 }
 
 void compare_all(Precision precision, Numbers numbers, std::uint32_t seeds) {
-  for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::cases(seeds); ++seed) {
     RandomProduct product(seed, precision, numbers);
     const Matrix expected = with_one_nan(plain_loops(product.p));
     for (const ChainKernel* kernel : chain_kernels()) {

@@ -13,6 +13,7 @@
 
 #include "src/errors.hpp"
 #include "src/numerics/philox.hpp"
+#include "tests/cases.hpp"
 #include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 
@@ -49,7 +50,8 @@ void note(const Case& c, const Layout& layout, Covered& covered) {
 
 TEST_CASE("random cases: what optimizers are tested with has everything that a layout can have") {
   Covered covered;
-  for (std::uint64_t seed = 1; seed <= 80; ++seed) note(random_case(seed), random_case(seed).layout(), covered);
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{80}); ++seed)
+    note(random_case(seed), random_case(seed).layout(), covered);
   CHECK(covered.size() == 14);
   for (const auto& [what, times] : covered) CHECK_MESSAGE(times > 0, what);
 }

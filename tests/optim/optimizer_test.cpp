@@ -15,6 +15,7 @@
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/parameter_groups.hpp"
+#include "tests/cases.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
@@ -146,7 +147,7 @@ TEST_CASE("kept_elements: the sum of all that an optimizer keeps, and nothing wh
 
 TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference's bits, and the plan call by call") {
   int calls = 0, own_nothing = 0;
-  for (std::uint64_t seed = 1; seed <= 80; ++seed)
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{80}); ++seed)
     for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
       Case c = random_case(seed);
       c.options.ownership = ownership;
@@ -192,7 +193,7 @@ TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference'
 
 TEST_CASE("optimizers: saved after any step, resumed by others on other threads: bit for bit as if never interrupted") {
   int moments = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{40}); ++seed)
     for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
       Case c = random_case(seed);
       c.options.ownership = ownership;
@@ -264,7 +265,7 @@ TEST_CASE(
 }
 
 TEST_CASE("summed gradients: any layout: reduced first and then stepped, state and weights have the bits of one step") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed)
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{60}); ++seed)
     for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
       Case c = random_case(seed);
       c.options.ownership = ownership;
@@ -330,7 +331,7 @@ TEST_CASE("summed gradients: what sums them itself refuses, and so does a step t
 }
 
 TEST_CASE("scale_learning_rates: any schedule: the reference's bits, also where it was paused and resumed") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{40}); ++seed) {
     Case c = random_case(seed);
     c.settings.newton_schulz.threads = 1;
     Choices choose(seed + 500);

@@ -9,6 +9,7 @@
 
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "tests/cases.hpp"
 #include "tests/optim/random_case.hpp"
 #include "tests/optim/rank_fibers.hpp"
 
@@ -34,7 +35,7 @@ const Precision kPrecisions[] = {Precision::fp32, Precision::bf16};
 }  // namespace
 
 TEST_CASE("momentum: with and without Nesterov, in place or not: equals the loop written by hand") {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(std::uint64_t{40}); ++seed) {
     CAPTURE(seed);
     Choices choose(seed);
     MuonSettings settings;

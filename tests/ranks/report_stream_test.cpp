@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "src/errors.hpp"
+#include "tests/cases.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -178,7 +179,7 @@ TEST_CASE("records: a stream in pieces of any size gives the same records, with 
     CAPTURE(values);
     const std::vector<std::byte> stream = sent(samples(values));
     if (values < 1000) expect_samples(received(stream, [] { return 1; }), values);
-    for (unsigned seed = 0; seed < 10; ++seed) {
+    for (unsigned seed = 0; seed < testing::cases(10u); ++seed) {
       CAPTURE(seed);
       std::mt19937 random(seed);
       const unsigned most = 1u << (seed * 2);
@@ -217,7 +218,7 @@ TEST_CASE("records: bytes that are not a record are refused, or wait for more; n
   const std::vector<std::byte> stream = sent(samples());
   int refused = 0;
   // A changed length may ask for gigabytes, and that takes its time.
-  for (unsigned seed = 0; seed < 600; ++seed) {
+  for (unsigned seed = 0; seed < testing::cases(600u); ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
     std::vector<std::byte> broken = stream;
@@ -232,5 +233,5 @@ TEST_CASE("records: bytes that are not a record are refused, or wait for more; n
       ++refused;
     }
   }
-  CHECK(refused > 100);
+  CHECK(refused > testing::cases(100));
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sim/ranks/rank_process.hpp"
+#include "tests/cases.hpp"
 
 using muonwalk::CollectiveKind;
 using muonwalk::sim::AwakeClock;
@@ -325,7 +326,7 @@ TEST_CASE("Progress: of ranks that wait for each other in a circle it says who, 
   const CollectiveKind kinds[] = {CollectiveKind::send, CollectiveKind::recv, CollectiveKind::all_gather,
                                   CollectiveKind::barrier};
   int cycles = 0;
-  for (unsigned seed = 0; seed < 3000; ++seed) {
+  for (unsigned seed = 0; seed < testing::cases(3000u); ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
     const int ranks = 2 + static_cast<int>(random() % 11), some_kinds = 1 + static_cast<int>(random() % 4);
@@ -349,5 +350,5 @@ TEST_CASE("Progress: of ranks that wait for each other in a circle it says who, 
       CHECK(store.cycle(hopeless) == expected);
     }
   }
-  CHECK(cycles > 500);
+  CHECK(cycles > testing::cases(500));
 }

@@ -34,7 +34,6 @@ RunTrace random_run(unsigned seed) {
   run.backend = draw(0, 1) == 0 ? "gloo" : "memory";
   run.began_ns = draw(0, 5000);
   run.ok = draw(0, 1) == 0;
-  for (int i = draw(0, 3); i > 0; --i) run.parameters.push_back({"w" + std::to_string(i), draw(1, 99), draw(100, 199)});
   for (int rank = 0; rank < run.grid.size(); ++rank) {
     RankTrace one;
     one.label = "label " + std::to_string(rank);
@@ -94,10 +93,6 @@ TEST_CASE("chrome trace: what it says of the run, its ledgers, and its counters 
     CHECK(about["precision"] == run.precision);
     CHECK(about["backend"] == run.backend);
     CHECK(about["ok"] == run.ok);
-    REQUIRE(about["parameters"].size() == run.parameters.size());
-    for (std::size_t i = 0; i < run.parameters.size(); ++i)
-      CHECK(about["parameters"][i] ==
-            Json{{"name", run.parameters[i].name}, {"rows", run.parameters[i].rows}, {"cols", run.parameters[i].cols}});
     REQUIRE(about["dropped_events"].size() == run.ranks.size());
     REQUIRE(about["ledger"].size() == run.ranks.size());
     for (int rank = 0; rank < run.grid.size(); ++rank) {

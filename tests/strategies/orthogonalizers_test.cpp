@@ -11,6 +11,7 @@
 #include "src/optim/full_step.hpp"
 #include "src/optim/recipes.hpp"
 #include "src/optim/strategies/strategy.hpp"
+#include "tests/cases.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
@@ -126,7 +127,7 @@ TEST_CASE(
 }
 
 TEST_CASE("orthogonalizers: where TP cuts nothing, the bits and the plan are Muon's") {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{30}); ++seed) {
     Case c = varied_case(seed);
     if (seed % 2 == 0)
       c.grid = Grid().dp(c.grid.dp());

@@ -10,6 +10,7 @@
 
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/serial_muon.hpp"
+#include "tests/cases.hpp"
 #include "tests/strategies/strategy_case.hpp"
 
 using namespace muonwalk;
@@ -17,7 +18,7 @@ using namespace muonwalk::test;
 
 namespace {
 
-constexpr std::uint64_t kSeeds = 100;
+constexpr std::uint64_t kSeeds = muonwalk::testing::cases(std::uint64_t{100});
 
 /// What the random cases covered, and how often; each must have happened.
 using Covered = std::map<std::string, int>;
@@ -144,7 +145,7 @@ TEST_CASE("strategies: saved after any step, resumed by others: bit for bit as i
 }
 
 TEST_CASE("(a): before Newton–Schulz every rank receives (D − 1)/D · P elements, in bf16 of two bytes") {
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{50}); ++seed) {
     Case c = laid_out(gather_everything(), random_case(seed));
     INFO(c.text());
     const Layout layout = c.layout();
@@ -161,7 +162,7 @@ TEST_CASE("(a): before Newton–Schulz every rank receives (D − 1)/D · P elem
 }
 
 TEST_CASE("(e): each element travels to its worker and back, unless that owns it") {
-  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{100}); ++seed) {
     const Case c = laid_out(all_to_all(), strategy_case(seed));
     INFO(c.text());
     const Layout layout = c.layout();
@@ -188,7 +189,7 @@ TEST_CASE("(e): each element travels to its worker and back, unless that owns it
 }
 
 TEST_CASE("(c), (d): over dp nothing travels but the reduce-scatters and all-gathers of ZeRO-1") {
-  for (std::uint64_t seed = 1; seed <= 50; ++seed)
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{50}); ++seed)
     for (const Strategy& strategy : {owner_in_turn(), owner_by_work()}) {
       const Case c = laid_out(strategy, strategy_case(seed));
       INFO("(" << strategy.letter << ") " << c.text());
@@ -209,7 +210,7 @@ TEST_CASE("(c), (d): over dp nothing travels but the reduce-scatters and all-gat
 }
 
 TEST_CASE("(f): over tp twice the bytes of (d) in bf16, as many in fp32, and over dp the same") {
-  for (std::uint64_t seed = 1; seed <= 50; ++seed)
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{50}); ++seed)
     for (const Precision precision : {Precision::bf16, Precision::fp32}) {
       Case c = laid_out(tp_duplicated(), random_case(seed));
       c.settings.newton_schulz.precision = precision;

@@ -81,12 +81,6 @@ struct TraceRank {
   int world_size = 0;  ///< 0 where the trace does not say it.
 };
 
-/// A matrix that the traced run trained, with its full shape.
-struct TracedMatrix {
-  std::string name;
-  std::int64_t rows = 0, cols = 0;
-};
-
 /// What adding up by name gives: how many events there are, and the sum of their durations.
 struct NameTally {
   std::int64_t events = 0, total_ns = 0;
@@ -104,7 +98,6 @@ struct TraceFile {
   std::vector<CollectiveCall> calls;             ///< What is said of collectives.
   std::vector<TraceEvent> events;                ///< Those of all classes but `other`.
   std::vector<NameTally> tallies;                ///< [name]: all complete events of the name, `other` included.
-  std::vector<TracedMatrix> matrices;            ///< Empty where the trace does not say them.
   std::map<std::string, std::int64_t> left_out;  ///< Why events are in no figure, and how many.
   std::vector<std::string> notes;                ///< Sentences on what is missing.
 

@@ -71,10 +71,8 @@ Json rank_json(const RankSummary& rank, bool one) {
 }
 
 Json summary_object(const Summary& summary) {
-  Json ranks = Json::array(), matrices = Json::array(), counted = Json::object();
+  Json ranks = Json::array(), counted = Json::object();
   for (const RankSummary& rank : summary.ranks) ranks.push_back(rank_json(rank, true));
-  for (const TracedMatrix& matrix : summary.matrices)
-    matrices.push_back({{"name", matrix.name}, {"rows", matrix.rows}, {"cols", matrix.cols}});
   for (int c = 0; c < kEventClasses; ++c)
     if (const std::int64_t events = summary.counted.of(static_cast<EventClass>(c)); events > 0)
       counted[event_class_name(static_cast<EventClass>(c))] = events;
@@ -83,7 +81,6 @@ Json summary_object(const Summary& summary) {
           {"backend", unless_empty(summary.backend)},
           {"title", unless_empty(summary.title)},
           {"world_size", unless_empty(summary.world_size)},
-          {"matrices", matrices},
           {"ranks", ranks},
           {"all_ranks", rank_json(summary.together, false)},
           {"events", counted},

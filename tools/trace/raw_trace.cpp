@@ -49,20 +49,7 @@ constexpr NumberArgument kNumberArguments[] = {
     {"message_bytes", &EventFields::message_bytes}, {"bytes", &EventFields::sent_bytes}};
 
 // The places of a file at which something is read.
-enum class Place {
-  outside,
-  root,
-  events,
-  event,
-  arguments,
-  distributed,
-  other_data,
-  muonwalk,
-  matrices,
-  matrix,
-  without_room,
-  ignored
-};
+enum class Place { outside, root, events, event, arguments, distributed, other_data, muonwalk, without_room, ignored };
 
 // What an object or array is that opens in a place, under a key; an empty key stands for any.
 struct Opening {
@@ -80,9 +67,7 @@ constexpr Opening kOpenings[] = {{Place::events, false, "", Place::event},
                                  {Place::root, false, "otherData", Place::other_data},
                                  {Place::root, false, "muonwalk", Place::muonwalk},
                                  {Place::other_data, false, "muonwalk", Place::muonwalk},
-                                 {Place::muonwalk, true, "parameters", Place::matrices},
-                                 {Place::muonwalk, true, "dropped_events", Place::without_room},
-                                 {Place::matrices, false, "", Place::matrix}};
+                                 {Place::muonwalk, true, "dropped_events", Place::without_room}};
 
 // No sum over the events of some files can leave 64 bits.
 constexpr std::int64_t kMostTotal = 100'000'000'000'000'000;
@@ -125,7 +110,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return open(true); }
   bool end_object() override {
     if (places_.back() == Place::event) finish_event();
-    if (places_.back() == Place::matrix) finish_matrix();
     return close();
   }
   bool end_array() override { return close(); }
@@ -145,7 +129,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
     if (place == Place::events) trace_.has_events = true;
     if (place == Place::muonwalk) trace_.file.dialect = TraceDialect::muonwalk;
     if (place == Place::event) fields_ = {};
-    if (place == Place::matrix) matrix_ = {};
     places_.push_back(place);
     return true;
   }
@@ -178,11 +161,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
         break;
       case Place::without_room:
         lacks(value);
-        break;
-      case Place::matrix:
-        if (key_ == "name") matrix_.name = value.as_text();
-        if (key_ == "rows") matrix_.rows = or_unknown(value);
-        if (key_ == "cols") matrix_.cols = or_unknown(value);
         break;
       case Place::events:
         ++trace_.file.left_out["no object, where an event should be"];
@@ -228,12 +206,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
     if (key_ == "rank") trace_.rank = value.as_integer().value_or(trace_.rank);
     if (key_ == "world_size") trace_.world_size = or_unknown(value);
     if (key_ == "backend") trace_.file.backend = value.as_text();
-  }
-
-  void finish_matrix() {
-    if (matrix_.rows <= 0 || matrix_.cols <= 0) return;
-    trace_.budget.take_text(matrix_.name);
-    trace_.file.matrices.push_back(matrix_);
   }
 
   void finish_event() {
@@ -340,7 +312,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
   std::vector<Place> places_{Place::outside};
   std::string key_;
   EventFields fields_;
-  TracedMatrix matrix_;
   std::set<std::tuple<Collective, std::int32_t, std::int32_t, std::int32_t, std::int32_t>> kinds_;  // of calls
 };
 

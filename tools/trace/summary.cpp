@@ -325,7 +325,6 @@ Summary summarize(const std::vector<TraceFile>& files) {
   summary.dialect = files.front().dialect;
   summary.backend = files.front().backend;
   summary.title = files.front().title;
-  summary.matrices = files.front().matrices;
   for (const TraceFile& file : files) {
     summary.paths.push_back(file.path);
     for (const TraceEvent& event : file.events) ++summary.counted.of_class[static_cast<std::size_t>(event.event_class)];

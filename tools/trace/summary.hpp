@@ -121,7 +121,6 @@ struct Summary {
   std::string backend;                           ///< "nccl", "gloo", or "" where it is not said.
   std::string title;                             ///< The lesson's name, or "".
   int world_size = 0;                            ///< 0: not said.
-  std::vector<TracedMatrix> matrices;            ///< Empty: not said.
   std::vector<RankSummary> ranks;                ///< In ascending order.
   RankSummary together;                          ///< Sums over the ranks; of steps, the most of one rank.
   CountedEvents counted;                         ///< What all figures are made of, and what is in none.

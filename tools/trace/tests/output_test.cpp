@@ -72,7 +72,6 @@ TEST_CASE("output: JSON has the figures of the summary, and its notes") {
   CHECK(json["ranks"][0]["transfer_and_waiting"]["waiting_ms"] == 0.02);
   CHECK(json["all_ranks"]["collectives"][0]["sent_bytes"] == 32);
   CHECK(json["events"]["communication"] == 2);
-  CHECK(json["matrices"][0]["name"] == "w0");
 }
 
 TEST_CASE("output: JSON is JSON whatever bytes a path has, and says the same of the run") {

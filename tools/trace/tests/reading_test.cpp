@@ -175,8 +175,6 @@ TEST_CASE("reading: what a file says of itself, wherever it stands in the file")
   CHECK(lesson.ranks[0].rank == 9);
   CHECK(lesson.ranks[1].label == "rank 12: dp 3");
   CHECK(lesson.events.at(0).rank == 1);
-  REQUIRE(lesson.matrices.size() == 2);
-  CHECK(lesson.matrices[1].rows == 7);
   REQUIRE(lesson.notes.size() == 1);
   CHECK(lesson.notes[0].find("7 in all") != std::string::npos);
 
@@ -290,8 +288,6 @@ TEST_CASE("reading: runs whose files differ: the first file speaks for all of th
   const Summary summary = summarize({read_trace_text("1", first), read_trace_text("2", second)});
   CHECK(summary.title == "first");
   CHECK(summary.backend == "memory");
-  REQUIRE(summary.matrices.size() == 1);
-  CHECK(summary.matrices[0].name == "a");
   CHECK(summary.counted.left_out.at("instants: they have no duration") == 3);
   CHECK(summary.counted.left_out.at("metadata: names of processes and threads") == 2);
   CHECK(summary.counted.of(EventClass::computation) == 2);

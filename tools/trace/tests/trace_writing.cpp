@@ -80,8 +80,7 @@ std::string lesson_trace() {
   }
   events.push_back(R"({"ph":"C","pid":100,"name":"bytes sent","ts":1,"args":{"bytes":16}})");
   return fmt::format(
-      R"({{"traceEvents":[{}],"otherData":{{"muonwalk":{{"version":1,"name":"lesson_09_full_step","ranks":2,)"
-      R"("parameters":[{{"name":"w0","rows":4,"cols":2}}]}}}}}})",
+      R"({{"traceEvents":[{}],"otherData":{{"muonwalk":{{"version":1,"name":"lesson_09_full_step","ranks":2}}}}}})",
       fmt::join(events, ","));
 }
 
