@@ -227,8 +227,9 @@ int main(int argc, char** argv) {
 
   // By default all three dimensions have size 2: the smallest grid with a group of each kind.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
+  lesson.say("tp cuts every matrix, dp the data, pp the stack of layers; TP, DP and PP are how many pieces\n");
   lesson.say(grid_map_text(lesson.options().grid));
-  lesson.step("find my coordinates", find_my_coordinates);
+  lesson.step("find my coordinates: rank = tp + TP · (dp + DP · pp)", find_my_coordinates);
   lesson.step("work out my groups: 1, TP and TP · DP numbers apart", work_out_my_groups);
   lesson.step("ask who is there: all_gather over tp, dp and pp", ask_who_is_there);
   lesson.step("gather what was gathered: over dp, then over pp", find_the_world);

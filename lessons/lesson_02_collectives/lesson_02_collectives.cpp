@@ -229,7 +229,8 @@ void sum_in_several_orders(Rank& rank, Local& local) {
     local.totals[piece] = ring_sum(leaves.data(), n, piece);
   if (rank.rank() != 0) return;
 
-  rank.say(fmt::format("{:<16}{:.9g}", "exact", std::accumulate(leaves.begin(), leaves.end(), 0.0)));
+  rank.say(fmt::format("{:<16}{:<17.9g}not a float; ULP: from a float to the next", "exact",
+                       std::accumulate(leaves.begin(), leaves.end(), 0.0)));
   const float tree = tree_sum(leaves.data(), n);
   rank.say(sum_text("ring, piece 0", ring_sum(leaves.data(), n, 0), tree));
   rank.say(sum_text("left to right", ring_sum(leaves.data(), n, n - 1), tree));
@@ -280,12 +281,12 @@ int main(int argc, char** argv) {
 
   // Three calls that move, three that add, a check of each.
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
-  lesson.step("all_gather: one number each", gather);
-  lesson.step("all_to_all_v: a piece for everybody", exchange);
+  lesson.step("all_gather: one number each; what a rank had → what it has", gather);
+  lesson.step("all_to_all_v: a piece for everybody; 12 goes from rank 1 to rank 2", exchange);
   lesson.step("broadcast: from the last rank", tell_everyone);
   lesson.step("reduce_scatter: a sum for everybody", reduce_and_scatter);
   lesson.step("all_reduce: all sums for everybody", reduce_everywhere);
-  lesson.step("one sum in several orders", sum_in_several_orders);
+  lesson.step("one sum in several orders: 1 and crumbs of 2⁻²⁴; the tree adds neighbours first", sum_in_several_orders);
   lesson.check("all_gather", &Local::gathered, expect_gathered);
   lesson.check("all_to_all_v", &Local::exchanged, expect_exchanged);
   lesson.check("broadcast", &Local::told, expect_told);

@@ -86,7 +86,8 @@ Layout plan_buffers(const RankInfo& rank) {
 // The five coordinates, as the program prints them. With another grid the same element has another address; try
 // `--tp 4` or `--dp 4`.
 std::string address_of_416(const Layout& layout) {
-  return "the address of down[1,6], the number 416\n" + address_text(layout, marked_element(layout));
+  return "what dist_meta says of ★ down[1,6]; its number, 416, says parameter 4, row 1, column 6\n" +
+         address_text(layout, marked_element(layout));
 }
 
 // What one rank holds.
@@ -200,7 +201,7 @@ void gather_a_bucket(Rank& rank, Local& local) {
   const std::size_t last = layout.buffers[0].buckets.size() - 1;
   local.bucket = rank.dp().all_gather(local.shards[last].matrix.flat());
   const Buffer& buffer = layout.buffers[0];
-  rank.show(fmt::format("bucket {} of buffer 0", last), local.bucket).whole().spans(buffer.buckets[last].range, buffer);
+  rank.show(fmt::format("bucket {}", last), local.bucket).elements(buffer.buckets[last].range, buffer);
 
   const ElementAddress marked = marked_element(layout);
   if (marked.in_slice_of(rank.place)) rank.say(marked_text(local.bucket, marked.bucket_element, "the bucket"));
@@ -244,10 +245,13 @@ int main(int argc, char** argv) {
   // The plan first, as a map and for one element, and then what the ranks make of it.
   const Layout layout = plan_buffers(lesson.rank_info());
   every_buffer = lesson.options().verbose > 1;
+  lesson.say(
+      "buffer   the TP slices of a group of parameters, end to end; TP ranks have one map, other numbers\n"
+      "bucket   a part of the buffer that travels at a time; of each, a DP rank owns an equal shard\n");
   lesson.say(buffer_map_text(every_buffer ? layout : layout.of_group(0)));
   lesson.say(address_of_416(layout));
   lesson.step("fill my shards (buffer.bucket, its elements, and the numbers in them)", fill_my_shards);
-  lesson.step("gather one bucket: all_gather over dp", gather_a_bucket);
+  lesson.step("gather one bucket: all_gather over dp (the bar: where in the buffer it lies)", gather_a_bucket);
   lesson.check("every shard", &Local::shards, shards_by_hand);
   lesson.check("the gathered bucket", &Local::bucket, last_bucket_by_hand);
   lesson.cost(predict);

@@ -228,6 +228,7 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(plan);
   lesson.say(buffer_map_text(plan(lesson.rank_info())));
+  lesson.say("a bar: where in the buffer, or in the whole matrix; ★ 416: parameter 4, row 1, column 6\n");
   lesson.step("start from my DP shards", start);
   lesson.step("DP gather of bucket 0: all_gather over dp", gather_bucket);
   lesson.step("view its matrices as dist_meta.shape, then free the bucket", view_matrices);

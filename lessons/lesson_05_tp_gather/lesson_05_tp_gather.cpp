@@ -190,6 +190,7 @@ int main(int argc, char** argv) {
 
   Lesson<Local> lesson(info, Grid().tp(2), argc, argv);
   lesson.require(plan);
+  lesson.say("a bar: where in the whole matrix; ★ marks one element, whose 416 says parameter 4, row 1, column 6\n");
   lesson.step("start from my TP slices", start);
   lesson.step("TP gather of rows: all_gather over tp", gather_rows);
   lesson.step("TP gather of columns: all_gather over tp", gather_columns);
@@ -215,6 +216,6 @@ int main(int argc, char** argv) {
   return lesson.answer(
       "every rank of a TP group sends its slice to all others and lays the slices side by side along the split "
       "dimension; slices of rows already lie as they should, slices of columns need a copy; and since Newton–Schulz "
-      "can start with the first matrix that is whole, and TP talks over the fast links inside a node, one matrix at a "
-      "time costs the least memory and needs no bucket.");
+      "(lesson 06) can start with the first matrix that is whole, and TP talks over the fast links inside a node, one "
+      "matrix at a time costs the least memory and needs no bucket.");
 }

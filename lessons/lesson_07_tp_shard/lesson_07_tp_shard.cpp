@@ -181,6 +181,9 @@ int main(int argc, char** argv) {
 
   Lesson<Local> lesson(info, Grid().tp(2), argc, argv);
   lesson.require(plan);
+  lesson.say(
+      "a bar: where in the whole matrix; ★ is not 416 here, but of a random update, made orthogonal;\n"
+      "router: a matrix that TP doesn't cut\n");
   lesson.step("orthogonalize the whole matrices, on every rank", orthogonalize_wholes);
   lesson.check("the whole matrices", &Local::wholes, orthogonal_matrices);
   lesson.step("TP shard: every rank cuts its own slice, nothing travels", shard);

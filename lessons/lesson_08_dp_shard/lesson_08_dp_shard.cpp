@@ -278,6 +278,10 @@ int main(int argc, char** argv) {
   // The layout is that of lesson 03, where its map is.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(plan);
+  lesson.say(
+      "★ is 416 as a weight; its update, 0.416, stands in for an orthogonal one; the new weight is\n"
+      "416 · 0.99 − 0.416 · 0.02 · √8 = 411.8: decay, and lr · 0.2 · √(longer side) · update;\n"
+      "a bar: where in the buffer, or in the whole slice\n");
   lesson.step("start from the old weights", start_from_weights);
   lesson.step("and from the orthogonal matrices that I own something of", start_from_matrices);
   lesson.step("DP shard: the elements that I own, nothing travels", shard);

@@ -82,7 +82,7 @@ std::string holders_of(const Layout& stage) {
 }  // namespace
 
 std::string step_table(const Plan& plan, const Layout& layout, int most_matrices) {
-  Table table({{"        "}, {"phase"}, {"before", Side::right}, {"after", Side::right}, {"sends", bytes_text}}, 2);
+  Table table({{"matrix  "}, {"phase"}, {"before", Side::right}, {"after", Side::right}, {"sends", bytes_text}}, 2);
   const std::map<std::string, std::string> names = layout.short_names(kNameWidth);
   const std::vector<PlannedPhase> all = phases_of(plan);
   std::vector<int> matrices;  // of the first bucket

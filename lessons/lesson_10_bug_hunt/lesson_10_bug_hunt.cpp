@@ -436,7 +436,7 @@ int main(int argc, char** argv) {
   lesson.step("place the shards on a device", place_shards);
   lesson.step("start a worker", start_worker);
   // Training, with a pause between the second and the third step.
-  lesson.step("collect the dist_metas of both groups", collect_dist_metas);
+  lesson.step("collect the dist_metas of both parameter groups: what lies where", collect_dist_metas);
   note_loss(lesson, losses);
   lesson.step("optimizer step 1", take_step);
   note_loss(lesson, losses);
@@ -446,7 +446,7 @@ int main(int argc, char** argv) {
   lesson.step("optimizer step 3", take_step);
   note_loss(lesson, losses);
   lesson.say(loss_text(losses));
-  lesson.check("the stage", &Local::stage, working_stage);
+  lesson.check("what worked in steps 1–3", &Local::stage, working_stage);
   lesson.check("weights after step 3", held, trained);
   lesson.cost(predict);
 

@@ -418,6 +418,11 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   const std::uint64_t seed = lesson.rank_info().seed;
   if (request.tables) lesson.say(recipe_tables(seed));
+  lesson.say(
+      "rms     root mean square of an update: AdamW's, and Muon's with each scale, of a matrix A × B:\n"
+      "        none 1, matched 0.2√max(A,B), largest √max(A,B), tall √max(1,A/B), ratio √(A/B)\n"
+      "lines   of five Muons that are in use; w, g, m: weights, gradient, momentum, at rates lr, wd, μ;\n"
+      "        X: what Newton–Schulz is given; in the square term, A is X Xᵀ\n");
   lesson.say(update_rms_table(update_rms_of_shapes(seed), adamw_rms_on_noise(double(AdamWSettings().beta1))));
   lesson.say(line_table(running[0], seed));
   if (request.tables) {
@@ -430,7 +435,7 @@ int main(int argc, char** argv) {
   lesson.step("TP cuts qkv, and not by heads", look_at_heads);
   for (int number = 0; number < int(running.size()); ++number) run_recipe(lesson, number);
   if (request.tables) lesson.say(monitor_table(lesson.collect(told_rms), kMatrices));
-  lesson.check("the monitor, near the reference", held_rms, wanted_rms);
+  lesson.check("monitored rms, nearly", held_rms, wanted_rms);
   lesson.cost(predict);
 
   // ## Exercises

@@ -56,13 +56,14 @@ std::string published_ratios() {
       {"all of Muon, dp 2 × tp 2", muon.total(), "AdamW, ZeRO-1, dp 2 × tp 2", published(zero1, square).total(),
        "like for like: the same layout, the same types, nothing left out"},
       {"Muon in bf16, dp 4", on_line(muon_bf16, Halved::nothing), "AdamW, ZeRO-1, dp 4",
-       on_line(zero1, Halved::nothing), "4 + 2 + 4 B to 4 + 4: the upper bound of (1, 1.25]. In 2 B, too:"},
+       on_line(zero1, Halved::nothing),
+       "4 + 2 + 4 B an element to 4 + 4: the 1.25 of Moonlight's paper, its upper bound. In 2 B, too:"},
       {"  weights: 4 + 2 + 2 B", on_line(muon_bf16, Halved::weights), "  4 + 2 B", on_line(zero1, Halved::weights), ""},
       {"  gradients as well: 2 + 2 + 2 B", on_line(muon_bf16, Halved::weights_and_gradients), "  2 + 2 B",
        on_line(zero1, Halved::weights_and_gradients), ""},
       {"Muon, an owner for each matrix", sent_by_all(muon_bf16, published_layout(line, Ownership::matrices)),
        "AdamW, ZeRO-1, all ranks", sent_by_all(zero1, published_layout(line)),
-       "no DP gather: the lower bound of (1, 1.25]"}};
+       "no DP gather: that paper's lower bound, 1"}};
   Table table({{"what is compared"}, {"against"}, {"bytes", Side::right}, {"", Side::right}, {"ratio", Side::right}});
   for (const auto& [what, bytes, against, others, remark] : ratios)
     table.row({what, against, megabytes_text(bytes), "/ " + megabytes_text(others), ratio_text(bytes, others)});

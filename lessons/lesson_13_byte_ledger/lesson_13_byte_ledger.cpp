@@ -204,7 +204,7 @@ void run(Lesson<Local>& lesson, bool quiet) {
 // (2025) puts the all-gathers of Muon on dp 2 × tp 2 beside the all-reduces of AdamW on dp 4; lesson 18 reads the
 // traces. The bounds of (1, 1.25] are from "Muon is Scalable for LLM Training" (Liu et al., 2025), for ZeRO-1 without
 // TP; the upper one takes gradients and weights in float32. The 1.70 is what this lesson counts.
-std::string three_numbers() { return "\n" + published_ratios(); }
+std::string three_numbers() { return "\nat the sizes of the run whose 0.57 was published:\n" + published_ratios(); }
 
 // The answer comes after the last layout.
 int finish(Lesson<Local>& lesson, bool last_layout) {

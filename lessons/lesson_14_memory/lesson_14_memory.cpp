@@ -355,7 +355,7 @@ void report_memory(Lesson<Local>& lesson) {
     const Layout owned = layout(info, kWays.back());
     lesson.say(memory_table(fmt::format("bytes that rank {} holds", rank),
                             {{"", ways[0], ways[1]}, {"ZeRO-1", ways[2], ways[3]}}, parameter_count(owned)));
-    lesson.say(phase_chart(fmt::format("the most in each phase of {}", kWays.back().name), ways.back(), owned));
+    lesson.say(phase_chart(fmt::format("peaks of {}, ▒: for a moment", kWays.back().name), ways.back(), owned));
   });
 }
 
@@ -398,7 +398,7 @@ int main(int argc, char** argv) {
   if (!model.empty()) lesson.plan(text_of_model);  // and that is all
   lesson.say(layout(lesson.rank_info(), kWays.back()).text());
   for (const Way& way : kWays) train(lesson, way);
-  lesson.sum_up_checks("masters and weights, 4 ways");
+  lesson.sum_up_checks("weights of the four below");
   report_memory(lesson);
   lesson.cost(predict);
   report_models(lesson);
@@ -421,7 +421,7 @@ int main(int argc, char** argv) {
   //    Answer: Masters, momentum and second moments, of which Muon keeps two. Weights and gradients are hundreds of
   //    times more, because no D divides them. Expert parallelism and pipeline stages do, and the rest with them.
   return lesson.answer(
-      "half of what the optimizer keeps for a hidden matrix: 4 / D of the 6 + 12 / D bytes that AdamW needs for "
+      "half of what the optimizer keeps for a hidden matrix: 4 / dp of the 6 + 12 / dp bytes that AdamW needs for "
       "each of its parameters, and nothing of embeddings, which stay with AdamW. In the middle of a step it needs "
       "more, because it gathers what AdamW leaves sharded: a bucket, and one whole matrix with the factors of "
       "Newton–Schulz. For small models on many ranks that is more than what was saved.");

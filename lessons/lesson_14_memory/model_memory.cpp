@@ -151,7 +151,7 @@ std::string model_text(const std::string& model, const Grid& grid) {
 
 std::string models_table(const Grid& grid) {
   Table table({{fmt::format("Muon over AdamW, ZeRO-1, {}", grid.text())}, {"million", number_text}}, 2);
-  for (const char* heading : {"Muon's", "experts", "state", "between steps", "at most"})
+  for (const char* heading : {"by Muon", "in experts", "state", "between steps", "at most"})
     table.column({heading, Side::right});
   for (const char* model : kModels) {
     const ModelMemory memory = model_memory(model, grid);
@@ -165,7 +165,7 @@ std::string models_table(const Grid& grid) {
   // parameters in all, and 768 × 163,840 × 2 of them in embedding and output. How the rest is made up is not said there
   // to the last one (of its experts only those that a token leaves out); gains are counted as Muon's here.
   constexpr Index kAll = 1351721016, kOuter = Index{768} * 163840 * 2;
-  table.row({"counted by hand", (kAll + kMega / 2) / kMega, share_text(kAll - kOuter, kAll), "–",
+  table.row({"by hand, Megatron-LM request 1428", (kAll + kMega / 2) / kMega, share_text(kAll - kOuter, kAll), "–",
              over(kAll + kOuter, 2 * kAll), "–", "–"});
   return table.text();
 }

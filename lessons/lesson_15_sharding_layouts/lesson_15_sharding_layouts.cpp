@@ -304,13 +304,19 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   if (!model.empty()) lesson.plan(figures);
   const std::vector<NamedLayout> layouts = layouts_of(kMatrices, lesson.rank_info().grid, kWays, kBucket);
+  lesson.say(
+      "who owns some of a matrix, as DP ranks, in five layouts: equal parts of each bucket, or of all\n"
+      "(contiguous); whole matrices, dealt out in turn, by elements, or by Newton–Schulz's work, in kFLOP");
   lesson.say(owners_table(layouts) + "\n");
+  lesson.say(
+      "cut: matrices of several owners; gathers: what one rank gets of them; × the work: of one process;\n"
+      "most: of one rank over the mean; slowest: its time over an equal share; the last two are bounds");
   lesson.say(figures + "\n");
 
   // Then the step, in each of them.
   lesson.step("gradients of my own", start);
   lesson.step("the step in each layout: MFLOP of Newton–Schulz, in the order above", take_steps);
-  lesson.check("the new weights in five layouts", &Local::new_weights, new_weights);
+  lesson.check("new weights, five layouts", &Local::new_weights, new_weights);
   lesson.check("gathered and computed, as planned", &Local::counted, planned_counts);
   lesson.cost(predict);
 

@@ -459,10 +459,11 @@ int main(int argc, char** argv) {
   if (!model.empty()) lesson.plan(table);  // and that is all
 
   // One matrix by hand.
+  lesson.say("(a) to (h): strategies, by name in the table below; first some of them by hand, with one matrix");
   lesson.step("a gradient of my own", my_gradient);
-  lesson.step("to a worker and back: (e)", to_a_worker);
-  lesson.step("to the owner: (c), (d)", to_the_owner);
-  lesson.step("Gram matrices, added over TP: (g)", sum_grams);
+  lesson.step("(e) all-to-all: to a worker and back", to_a_worker);
+  lesson.step("(c), (d) owner: all of it to one rank", to_the_owner);
+  lesson.step("(g) distributed Gram: X Xᵀ, added over TP", sum_grams);
   lesson.check("rows of an update, from a worker", &Local::rows, expected_rows);
   lesson.check("from Gram matrices in pieces", &Local::summed, expected_pieces);
 
@@ -472,13 +473,17 @@ int main(int argc, char** argv) {
   lesson.check("weights, (a) to (h)", &Local::new_weights, expected_weights);
   lesson.check("sent and held, as planned", &Local::counted, expected_counts);
   lesson.cost(predict);
-  lesson.say("\n" + table);
+  lesson.say(
+      "\nof the rank that has most: sent, messages, FLOP (mean: of all), bytes kept between two steps, and\n"
+      "passing, for a moment; × the work: of one process; price: seconds, as the last line says");
+  lesson.say(table);
 
   // Are they all Muon? (g) has other last bits, and other ones for each size of TP, because it adds up another number
   // of parts. So a run that goes on with another TP has other bits from there on. (h) is another optimizer in every
   // second step: its update lies far from Muon's, and where TP cuts more pieces, farther.
   if (lesson.is_parent())
-    lesson.say("\n" + distance_table(*data, by_hand(lesson.rank_info()), lesson.rank_info().grid.dp(), kBucket));
+    lesson.say("\nweights with other bits than Muon's, and how far an update is apart, relative to Muon's\n" +
+               distance_table(*data, by_hand(lesson.rank_info()), lesson.rank_info().grid.dp(), kBucket));
 
   // ## Exercises
   //
@@ -501,6 +506,7 @@ int main(int argc, char** argv) {
       "cut as few matrices as you can. Dealt out whole, by the work of Newton–Schulz (d), none is gathered and none "
       "done twice over dp; cut at dp − 1 places (b), few are. Where each bucket has to be cut, send a matrix to a "
       "worker and back (e): the more ranks, the less that costs. (a) pays in bytes and in work. These are Muon in "
-      "every bit. Over tp, sums of Gram matrices (g) send less for flat matrices alone, but share the work, and so win "
+      "every bit. Over tp, sums of Gram matrices (g) send less for long, narrow matrices alone, but share the work, "
+      "and so win "
       "time where TP is wide, with bits of their own. Blocks (h) are another optimizer, with two learning rates.");
 }

@@ -183,6 +183,7 @@ void end_way(Rank& rank, Local& local, const ScheduledStep& way) {
   local.packed.clear();  // what follows is for the checks
   append_of(way.name, unpack_buckets(local.layout, local.state.weights, rank.place.tp), local.new_weights);
   local.state = {};
+  if (way.schedule == Schedule::in_sequence) local.moves += " ↑ start a gather, ↓ wait, ■ orthogonalize";
   if (rank.rank() == 0) rank.say(std::exchange(local.moves, ""));
 }
 
@@ -322,13 +323,14 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   if (!own_link.empty()) lesson.set_up().link = machine().link;
   lesson.picture("schedules", schedules_svg(planned, machine()));
+  lesson.say("all at once: start all gathers first; pipelined: the next before each work; tiny: one matrix each");
   lesson.say(overlap_tables(planned, machine()) + "\n");
   lesson.step("gradients of my own", start);
   if (asked_for(kWays[0])) lesson.step("optimizer step, in sequence", in_sequence);
   if (asked_for(kWays[1])) lesson.step("optimizer step, all at once", all_at_once);
   if (asked_for(kWays[2])) lesson.step("optimizer step, pipelined", pipelined);
   if (asked_for(kWays[3])) lesson.step("optimizer step, in tiny buckets", tiny_buckets);
-  lesson.check("the new weights, in every way", &Local::new_weights, new_weights);
+  lesson.check("new weights, every way", &Local::new_weights, new_weights);
   lesson.cost(predict);
   lesson.timings();
   print_measured(lesson);

@@ -87,8 +87,9 @@ std::string links_table(const std::vector<PlannedStep>& ways, const std::vector<
 std::string overlap_tables(const std::vector<PlannedStep>& ways, const PlayedMachine& machine) {
   static const std::vector<LinkSpeed> kLinks = {{100, 1},      {1, 20},     {0.1, 100}, {0.02, 200}, {0.002, 200},
                                                 {0.0002, 200}, {0.1, 8000}, {1, 8000},  {1, 40000}};
-  return fmt::format("{}\n\nplayed at {:g} GFLOP/s\n{}\n\n{}", ways_table(ways), machine.gigaflops_per_second,
-                     machine_table(ways, machine), links_table(ways, kLinks, machine.gigaflops_per_second));
+  return fmt::format("{}\n\nin virtual time, at {:g} GFLOP/s; hidden: of the time under way, what work hid\n{}\n\n{}",
+                     ways_table(ways), machine.gigaflops_per_second, machine_table(ways, machine),
+                     links_table(ways, kLinks, machine.gigaflops_per_second));
 }
 
 std::string verdict_on(std::int64_t span_ns, std::int64_t without_ns) {

@@ -272,6 +272,7 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(prepare);
   std::vector<TraceFile> files = made_up_trace(kMadeUp);  // one per rank
+  lesson.say("a trace made up for this lesson: the host of a rank starts work, which its device does, on streams");
   lesson.say(lines_text(drawn(kMadeUp)) + "\n\n" + lines_text(two_readings(files, summarize(files))));
   lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
                        in_milliseconds(read(lesson.rank_info(), files)), by_the_millisecond());

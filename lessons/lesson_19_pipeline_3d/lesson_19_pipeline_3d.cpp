@@ -416,6 +416,7 @@ int main(int argc, char** argv) {
   std::string drawn;
   for (const auto& [name, timeline] : schedules)
     drawn += fmt::format("{}: {}\n{}\n", name, bubble_text(timeline), timeline_text(timeline));
+  lesson.say("0: the forward of micro-batch 0, ←0─ its backward, · a bubble, in which the stage waits\n");
   lesson.say(drawn);
   lesson.step("take my stage", take_my_stage);
   lesson.step("forward and backward, gpipe", in_gpipe);
@@ -440,8 +441,8 @@ int main(int argc, char** argv) {
   //    compare the losses and the norms, digit by digit. Answer: all of them, because the bits of the weights do. What
   //    changes are the shapes that ranks hold, and what they send.
   return lesson.answer(
-      "it does, to the last bit, as long as every sum has an order that the grid does not change. A micro-batch is a "
-      "leaf of the gradient, a piece of the heads or channels is a leaf of a layer's sums, and the norm's sum has no "
-      "order at all. Which schedule the stages follow changes nothing but time and memory: GPipe and 1F1B have the "
+      "it does, to the last bit, as long as every sum has an order that the grid does not change. Gradients of "
+      "micro-batches are added as one tree, pieces of the heads or channels as another, and the sum of the norm is "
+      "exact. Which schedule the stages follow changes nothing but time and memory: GPipe and 1F1B have the "
       "same bubble, and 1F1B holds the activations of no more micro-batches than there are stages from its own on.");
 }

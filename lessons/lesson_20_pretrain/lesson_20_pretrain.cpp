@@ -405,9 +405,10 @@ void train(Lesson<Local>& lesson, int way) {
   // Then the step that pretends to come much later.
   if (!run->interrupted()) return;
   lesson.quiet_step(fmt::format("{}: a step much later", name), step_much_later);
-  lesson.check(fmt::format("{}, much later", name), held_weights, [=](const RankInfo& rank) {
-    return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_later(kPutAhead));
-  });
+  lesson.check(
+      fmt::format("{}, then step {}", name, run->steps + 1 + kPutAhead), held_weights, [=](const RankInfo& rank) {
+        return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_later(kPutAhead));
+      });
 }
 const ComparedTraining& train_all(Lesson<Local>& lesson) {  // AdamW alone first; returns the last that was trained
   int way = 0;
@@ -480,7 +481,11 @@ void print_results(Lesson<Local>& lesson) {
   lesson.in_parent([&] {  // ranks have no reference
     const std::vector<LossCurve> curves = curves_of_all();
     lesson.say("\n" + loss_table(curves) + "\n");
-    if (curves.size() == 2) lesson.say(lead_table(curves[0], curves[1]) + "\n");
+    if (curves.size() == 2) {
+      lesson.say("lead: the steps of AdamW over those of Muon, to a loss; more: lead − 1");
+      lesson.say(lead_table(curves[0], curves[1]) + "\n");
+    }
+    lesson.say("singular values σ over the largest, σ₁; and how each goes on after \"Each rank \"");
     for (const auto& each : references)
       lesson.say(fmt::format("{:13} σ / σ₁ of layer 0's queries: {}", each->curve().name,
                              spectrum_text(each->model().layers.at(0).query, 8)));

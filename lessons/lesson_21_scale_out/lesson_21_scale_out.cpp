@@ -257,7 +257,16 @@ Prediction predict(const RankInfo& rank) {
 // `muonwalk-scale validate` prints all of that; what stands here is the short form, with what the model misses.
 int batch_tokens = 0;  // as --batch-tokens says; 0: those of LLaMA
 std::string table;     // of the promises, at that batch
-std::string scaled_out() { return machines_table() + "\n\n" + table + "\n\n" + validation_summary(); }
+std::string scaled_out() {
+  return "a step of one rank, with so many machines like one that was measured, epyc-vm (tools/scale/clusters)\n" +
+         machines_table() +
+         "\n\nMuon over AdamW on h100-efa: time and bytes of communication; what Muon adds to a step, at a fixed\n"
+         "batch and at one that grows, with the strategy that adds least: (b) boundary matrices, (c) owner, in\n"
+         "turn, (d) owner, by work (lesson 16); state of the optimizer; all memory between two steps\n" +
+         table +
+         "\n\nthe model and published runs; its constants fitted to them (in sample), or without those of a size\n" +
+         "or of a number of nodes\n" + validation_summary();
+}
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
 void prepare(const RankInfo& rank) {

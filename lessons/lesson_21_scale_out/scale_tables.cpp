@@ -160,9 +160,10 @@ std::string promises_table(const Batch& batch) {
   std::string sentence = batch_text(model, sequences) + ".";
   if (last != all.rend()) {
     const MuonShare &first = all.front().fixed->formula, &of = last->fixed->formula;
-    sentence += fmt::format(" T · m / B = {} · {} / B = {:.2g} %, × {:.3g} on {} GPUs, × {:.3g} on {}.", of.steps,
-                            number_text(std::llround(of.side)), 100 * of.once(), first.repeats, kSizes[0], of.repeats,
-                            number_text(last->gpus));
+    sentence += fmt::format(
+        " T · m / B, steps · side / tokens, = {} · {} / B = {:.2g} %, repeated × {:.3g} on {} GPUs, × {:.3g} on {}.",
+        of.steps, number_text(std::llround(of.side)), 100 * of.once(), first.repeats, kSizes[0], of.repeats,
+        number_text(last->gpus));
   }
   return table.text() + "\n* outside of what was measured, groups of 8 to 512 GPUs; –: fewer sequences than dp\n" +
          lines_text(paragraph(sentence, 0, 2));
@@ -177,7 +178,8 @@ std::string validation_summary() {
       megatron.begin(), megatron.end(),
       [](const PublishedStep& a, const PublishedStep& b) { return std::abs(a.error()) < std::abs(b.error()); });
   std::string misses = fmt::format(
-      "misses: {} nodes, held out: {}, rank {:.2f} (their slow path was read off); Megatron-LM, A100: {:+.0f} %; Muon "
+      "misses: {} nodes, held out: {}, rank correlation {:.2f} (and a constant was read off them); Megatron-LM, A100: "
+      "{:+.0f} %; Muon "
       "on",
       kMostNodes, percent_text(largest.error), largest.rank, 100 * worst->error());
   for (const PublishedStep& step : muon_steps())
@@ -187,8 +189,9 @@ std::string validation_summary() {
   const std::vector<PublishedPair> pairs = published_pairs();
   for (const PublishedPair& each : pairs) off += std::abs(each.error()), nothing += std::abs(each.published);
   const double points = 100.0 / static_cast<double>(pairs.size());
-  misses += fmt::format(" {} pairs: {:.1f} points off, \"nothing\" {:.1f}; behind the 1.1 %: 61 % (lesson 18)",
-                        pairs.size(), points * off, points * nothing);
+  misses += fmt::format(
+      " {} pairs of runs: Muon's part {:.1f} points off, a guess of nothing {:.1f}; behind the 1.1 %: 61 % (lesson 18)",
+      pairs.size(), points * off, points * nothing);
   return target_table(runs, outcomes_of(runs, software_of("nanotron")), true) + "\n" +
          lines_text(paragraph(misses, 0, 2));
 }

@@ -327,6 +327,7 @@ int main(int argc, char** argv) {
   // What crosses in each of the small steps, and then the real sizes on two links, and on one of yours.
   std::vector<Link> links = {parse_link("1gbit", "1 Gbit/s"), parse_link("10ms", "10 ms")};
   if (!own_link.empty()) links.push_back(parse_link(own_link));
+  lesson.say("waits: calls that cross the cable, and wait for its delay; tp-inside: a TP group has one host");
   lesson.say(
       link_table("each of these steps", {{placement, use_of(data->parameters(), lesson.rank_info())}}, {}, true));
   lesson.say(phases_on_links(lesson.rank_info(), links) + '\n' + strategies_on_links(lesson.rank_info(), links));

@@ -42,8 +42,8 @@ class TraceInput : public std::streambuf {
 };
 
 /// Limits what may be kept of one trace. A file of a few megabytes can unpack to any size, so all that is kept of it is
-/// paid from here first: events, names, calls, tracks. What is copied later on, such as a name that goes into tables
-/// and pages, is charged for all of its copies.
+/// paid from here first: events, names, calls, tracks. What is copied later on, such as a name that goes into tables,
+/// is charged for all of its copies.
 class TraceBudget {
  public:
   /// Begins with all of kMostKeptBytes. Errors call the trace `path`.
@@ -66,7 +66,7 @@ class TraceBudget {
   void require_flat(std::size_t depth) const;
 
   /// 1.25 GiB, enough for 8 million events and some hundred thousand names. Measured at that limit, muonwalk-trace
-  /// takes up to 1.2 GB in all, and up to 2.2 GB where it writes a page.
+  /// takes up to 1.2 GB in all.
   static constexpr std::int64_t kMostKeptBytes = std::int64_t{1280} << 20;
   /// 1 MiB. The longest names of kernels have some thousand characters.
   static constexpr std::int64_t kMostTextBytes = std::int64_t{1} << 20;
