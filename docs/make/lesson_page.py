@@ -34,19 +34,6 @@ def output_block(text, label):
     return f'<pre class="mw-output" tabindex="0" role="region" aria-label="{html.escape(label)}">{shown}\n</pre>'
 
 
-def picture(name, svg_name, svg):
-    """An SVG as an image with its own words as the text alternative."""
-    title = re.search(r"<title>(.*?)</title>", svg, re.DOTALL)
-    words = re.search(r"<desc>(.*?)</desc>", svg, re.DOTALL)
-    size = re.search(r'width="(\d+)" height="(\d+)"', svg)
-    if not (title and words and size):
-        raise LessonError(f"{svg_name} of {name} has no <title>, <desc> or size, which the page needs")
-    alt = html.escape(html.unescape(" ".join(f"{title.group(1)}. {words.group(1)}".split())))
-    return (f'<figure class="mw-picture"><a href="material/{name}/{svg_name}" title="Open the picture by itself">'
-            f'<img src="material/{name}/{svg_name}" alt="{alt}" width="{size.group(1)}" height="{size.group(2)}" '
-            f'loading="lazy"/></a></figure>')
-
-
 def _tidy_fragment(fragment):
     """Without the hidden tooltips, which need a script to be seen and would be read aloud and copied."""
     return re.sub(r'<div class="ttc".*?</div></div>\n', "", fragment, flags=re.DOTALL)
@@ -257,13 +244,10 @@ def _controls(lesson):
 
 
 def complete(lessons, lesson, contents, material, links):
-    """The inside of the page's text block, made complete. `contents` is Doxygen's, and `material` the folder of pictures."""
+    """The inside of the page's text block, made complete. `contents` is Doxygen's, and `material` the folder of its recording."""
     recorded = lesson_text.recording(material)
     contents, code = _with_code(lesson.path.parents[2], lesson, contents, links, recorded)
 
-    # Pictures of the lesson's own stand at the end of the idea, the player at its beginning.
-    pictures = "\n".join(picture(lesson.name, path.name, lesson_text.read(path)) for path in sorted(material.glob("*.svg")))
-    contents = _before_section(contents, section_id(lesson.name, "The reference"), pictures)
     contents = _below_heading(contents, section_id(lesson.name, "The idea"), player(lesson, recorded, code))
     contents = _before_section(contents, section_id(lesson.name, "Exercises"),
                                output_section(lesson) + bugs_section(lesson))

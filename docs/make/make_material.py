@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs one lesson for its page: its recording, and the pictures that it draws of itself.
+"""Runs one lesson for its page, and keeps its recording.
 
     make_material.py PROGRAM LESSON_FOLDER OUT_FOLDER [ARGUMENT...]
 
@@ -59,10 +59,7 @@ def make_material(program, lesson_folder, out, *toy):
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     recording, real = out / "recording.json", out / "real_sizes.json"
-    source = Path(lesson_folder) / f"{lesson}.cpp"
-    draws = source.exists() and "info.draws = true;" in source.read_text(encoding="utf-8")
-    pictures = ["--svg", f"{out}/"] if draws else []
-    printed = _run(lesson, program, "--record", str(real if toy else recording), *pictures)
+    printed = _run(lesson, program, "--record", str(real if toy else recording))
     expected_file = Path(lesson_folder) / f"{lesson}.expected"
     if not expected_file.exists():
         raise MaterialError(f"{lesson} has no {expected_file.name}, so no page is made of it; BLESS=1 ctest -R "
@@ -77,8 +74,6 @@ def make_material(program, lesson_folder, out, *toy):
         add_real_sizes(lesson, recorded, json.loads(real.read_text(encoding="utf-8")))
         recording.write_text(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
         real.unlink()
-    if draws and not list(out.glob("*.svg")):
-        raise MaterialError(f"{lesson} --svg drew nothing, so no page is made of it")
 
 
 if __name__ == "__main__":

@@ -272,7 +272,7 @@ void Hunt::require_sensible(const LessonInfo& info, const Options& options) {
     throw UsageError(
         fmt::format("--mystery {} happened on {}; leave out --dp, --tp and --pp", mystery, Grid().dp(2).tp(2).text()));
   if (options.recording() || options.tracing())
-    throw UsageError(fmt::format("--mystery {} is not recorded; leave out --record, --svg and --trace", mystery));
+    throw UsageError(fmt::format("--mystery {} is not recorded; leave out --record and --trace", mystery));
 }
 
 std::string Hunt::bug() const { return mystery_of(mystery).bug; }

@@ -239,7 +239,7 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 // How long is that? A clock would say something else in every run, so the tables come from the plans. `play` (in
 // lessons/lesson_17_overlap) walks through the plan of a rank (`overlapped_plan`) with two things that can be busy:
 // its processor, to which FLOPs take time, and its link, to which bytes take time, one message after the other, plus
-// the latency. A wait ends when its message has come. The slowest rank is shown; the picture shows the same as bars.
+// the latency. A wait ends when its message has come. The slowest rank is shown.
 //
 // `waiting` is what the processor does besides computing. `under way, added up` is the time from post to wait of all
 // messages, as somebody gets it who adds up their times in a trace; `hidden` is how much of the time under way the rank
@@ -307,7 +307,6 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_17_overlap";
   info.title = "Overlap";
-  info.draws = true;
   info.question = "when does it save time to gather one bucket while the matrices of another are orthogonalized?";
   info.bugs = {{"reused_buffer", "the memory of a shard is used again while the shard still travels"},
                {"no_wait", "a bucket is worked on before it has arrived"},
@@ -318,11 +317,10 @@ int main(int argc, char** argv) {
       {"--way", "only one of them: in sequence, all at once, pipelined, tiny buckets", &own_way}};
   info.traced = true;  // for what was measured
 
-  // What the plans say, as tables and as a picture; and the steps, each a way.
+  // What the plans say, as tables; and the steps, each a way.
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(prepare);
   if (!own_link.empty()) lesson.set_up().link = machine().link;
-  lesson.picture("schedules", schedules_svg(planned, machine()));
   lesson.say("all at once: start all gathers first; pipelined: the next before each work; tiny: one matrix each");
   lesson.say(overlap_tables(planned, machine()) + "\n");
   lesson.step("gradients of my own", start);

@@ -34,14 +34,6 @@ std::string links_table(const std::vector<PlannedStep>& ways, const std::vector<
 /// The three tables below each other, the last one for links from the inside of a host to the other side of an ocean.
 std::string overlap_tables(const std::vector<PlannedStep>& ways, const PlayedMachine& machine);
 
-/// Played plans, by name, below each other as an SVG picture, all on one scale of time: for each a lane for the link
-/// and one for the processor, and in them a bar per bucket, in the bucket's colour. Where the processor's lane is
-/// empty, the rank waits. `machine` is said in the title. Throws std::invalid_argument where there is no plan.
-std::string schedules_svg(const std::vector<std::pair<std::string, PlayedPlan>>& ways, const std::string& machine);
-
-/// The picture of the slowest rank of each way.
-std::string schedules_svg(const std::vector<PlannedStep>& ways, const PlayedMachine& machine);
-
 /// "pays, −37 %", "neutral", "loses, +12 %": how much longer or shorter `span` is than `without`.
 std::string verdict_on(std::int64_t span_ns, std::int64_t without_ns);
 

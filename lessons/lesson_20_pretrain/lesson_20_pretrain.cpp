@@ -438,7 +438,7 @@ const ComparedTraining& train_all(Lesson<Local>& lesson) {  // AdamW alone first
 // evenly, it shows the loss of (1 − α) / α steps ago, 199 of them there and 19 for α = 0.05. Both curves move by as
 // much, so a difference of steps stays. A ratio does not: (A + 19) / (M + 19) is nearer to 1 than A / M, most of all
 // early in a run, and in a short one. And whoever compares a smoothed curve with one that is not, or two values of α,
-// compares windows. The second picture shows how far a curve moves, and `--leads` what becomes of leading steps. Not to
+// compares windows. `--leads` shows how far a curve moves, and what becomes of leading steps. Not to
 // smooth is another trap: one lucky batch of AdamW's ends the search.
 //
 // ### What grows inside
@@ -494,8 +494,6 @@ void print_results(Lesson<Local>& lesson) {
                              greedy_text(each->config(), each->model(), beginning, 70)));
     if (request.leads && curves.size() == 2) lesson.say("\n" + leading_steps_table(curves[0], curves[1]) + "\n");
     if (request.inside) lesson.say("\n" + inside_table(curves) + "\n");
-    lesson.picture("losses", curves_svg("Losses of AdamW and of Muon", curves));
-    lesson.picture("smoothed", smoothing_svg(curves));
   });
 }
 
@@ -543,7 +541,6 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_20_pretrain";
   info.title = "Pretraining";
-  info.draws = true;
   info.question = "does Muon learn faster than AdamW, and what does a run lose when it is interrupted?";
   info.groups = {{"world", {}}};    // all ranks: for norms and checkpoints
   info.products = Products::chain;  // the same digits on all processors

@@ -50,6 +50,19 @@ std::vector<std::size_t> shown_rows(std::size_t last) {
   return rows;
 }
 
+// Losses in order as bars that stand side by side, from the lowest to the highest of them.
+std::string loss_bars(const std::vector<float>& losses) {
+  constexpr const char* kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::size_t kWide = 60;
+  if (losses.empty()) return "";
+  const auto [lowest, highest] = std::minmax_element(losses.begin(), losses.end());
+  const float step = std::max((*highest - *lowest) / 8, 1e-6f);
+  std::string text;
+  for (std::size_t i = 0; i < kWide; ++i)
+    text += kBars[std::min(7, static_cast<int>((losses[losses.size() * i / kWide] - *lowest) / step))];
+  return text;
+}
+
 }  // namespace
 
 Spread spread_of(const std::vector<double>& numbers) {
@@ -178,7 +191,11 @@ std::string leading_steps_table(const LossCurve& first, const LossCurve& second)
     }
     table.row(row);
   }
-  return table.text();
+  std::string text = table.text();
+  for (const LossCurve* curve : {&first, &second})
+    for (const std::size_t way : {std::size_t{1}, std::size_t{3}})
+      text += fmt::format("\n{:13} {:22} {}", curve->name, ways[way].first, loss_bars(ways[way].second(*curve)));
+  return text;
 }
 
 std::string seeds_table(const std::vector<std::vector<LossCurve>>& seeds) {

@@ -72,7 +72,7 @@ std::string loss_table(const std::vector<LossCurve>& curves);
 std::string lead_table(const LossCurve& first, const LossCurve& second);
 
 /// leading_steps at some steps of the second run, a row for each way to smooth both curves: not at all, the mean of
-/// kSmoothedSteps, and exponentially.
+/// kSmoothedSteps, and exponentially. Below it, both curves as bars, by mean and exponentially: how late the one is.
 std::string leading_steps_table(const LossCurve& first, const LossCurve& second);
 
 /// Held-out losses of runs with different seeds, [seed][optimizer]: mean, smallest and largest behind some steps; and
@@ -85,14 +85,7 @@ std::string inside_table(const std::vector<LossCurve>& curves);
 /// A line of --grids: the last losses of each run on a grid, and whether all of its bits are those of the reference.
 std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bool equal);
 
-/// The losses of both runs over their steps as an SVG picture, in colours for light and dark pages.
-std::string curves_svg(const std::string& title, const std::vector<LossCurve>& curves);
-
-/// The same training losses three ways, over the same axes: each batch, the mean of kSmoothedSteps, and exponentially
-/// smoothed, which lies to the right of where it belongs; and by how much.
-std::string smoothing_svg(const std::vector<LossCurve>& curves);
-
-/// What curves_svg and smoothing_svg smooth with where they smooth exponentially: about as in the thread (0.005), but
+/// What losses are smoothed with where they are smoothed exponentially: about as in the thread (0.005), but
 /// for a run that is as much shorter.
 constexpr double kSmoothing = 0.05;
 

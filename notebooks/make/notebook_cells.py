@@ -10,7 +10,6 @@ _BEGINS = re.compile(r"^Lesson<Local> lesson\(info, (?P<grid>.+), argc, argv\);$
 _OTHER = re.compile(r"(Lesson<Local> \w+\((\w+), )(.+), argc, argv\);")
 _RETURN = re.compile(r"\breturn ((?:[^;\"]|\"(?:\\.|[^\"\\])*\")*);")
 _CALL_OR_NAME = re.compile(r"^[\w.>-]+(\(.*\))?$", re.DOTALL)
-_PICTURE = re.compile(r'^lesson\.picture\("(\w+)", (.*)\);$', re.DOTALL)
 
 
 def without_words(code):
@@ -92,11 +91,9 @@ def begins(block):
 def in_cell(block, words):
     """A statement of `main` as lines of a cell. `words` is the command line of the lesson that begins."""
     comment, statement, behind = split_comment(dedented(block.lines))
-    grid, declared, picture = begins(block), declaration_in_main(block), _PICTURE.match(statement)
+    grid, declared = begins(block), declaration_in_main(block)
     if declared:
         statement = first_value(*declared)
-    elif picture:
-        statement = f"nb::show_svg({picture[2]});"
     statement = _OTHER.sub(lambda found: f"{found[1]}nb::options({found[2]}, {found[3]}, nb::argc(), nb::argv()));", statement)
     statement = re.sub(r"\bargc, argv\b(?=\))", "nb::argc(), nb::argv()", statement)
     statement = with_lesson(statement)

@@ -191,9 +191,6 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   app.add_option("--secret-file", launch.secret_file, "a file with the secret that they know each other by")
       ->group(several);
   app.add_option("--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON");
-  app.add_option("--svg", options.svg_path,
-                 info.draws ? "the lesson's own picture, or all that it draws into FOLDER/"
-                            : "nothing: this lesson draws no picture of its own");
   app.add_option("--trace", options.trace_file,
                  "trace the run (of two layouts, the first) into this file, for Perfetto");
   const auto* trace_events =
@@ -234,11 +231,6 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     throw UsageError(fmt::format(
         "--products {} would change nothing in {}, which multiplies no matrices; try it with lesson 06 or 09",
         options.products == Products::chain ? "chain" : "eigen", info.name));
-  if (!options.svg_path.empty() && !info.draws)
-    throw UsageError(
-        fmt::format("--svg has nothing to write, because {} draws no picture of its own; --record run.json keeps its "
-                    "steps, and the player on its page shows them (./walk docs)",
-                    info.name));
   if (trace_events->count() > 0 && !options.tracing())
     throw UsageError("--trace-events goes with --trace, which was not given; add --trace run.json");
   options.grid.dp(dp).tp(tp).pp(pp);

@@ -159,7 +159,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
       finish_output();
       std::exit(0);
     }
-    if (!program.files.empty()) options_.record_file = options_.svg_path = options_.trace_file = "";
+    if (!program.files.empty()) options_.record_file = options_.trace_file = "";
     require_transport(info_, options_);
     let_idle_threads_sleep(options_, argv);
     show_progress(options_.verbose > 0);
@@ -387,10 +387,6 @@ int LessonCore::answer(const std::string& text) {
     finish_output();
   });
   return ok ? 0 : 1;
-}
-
-void LessonCore::picture(const std::string& name, const std::string& svg) {
-  state_->files.pictures.emplace_back(name, svg);
 }
 
 std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) {

@@ -58,10 +58,6 @@ class LessonCore {
   /// since there is none.
   void instead(const char* option, const std::function<int()>& work);
 
-  /// A picture that the lesson draws of itself: `--svg FILE.svg` writes the first of them, `--svg FOLDER/` all, as
-  /// `name`.svg. LessonInfo::draws has to be set.
-  void picture(const std::string& name, const std::string& svg);
-
   /// What the quiet steps since the last call did, phase by phase: what the ranks moved, and what rank 0 held and said.
   /// Of the first two quiet steps alone. Options::recorded switches it on; else it is empty.
   std::string take_phases();

@@ -42,9 +42,8 @@ class Tracer {
 
 /// What a run leaves behind besides its lines. It lives in the parent.
 struct RunFiles {
-  std::unique_ptr<RecordingBuilder> recording;                ///< `--record`; null without it
-  std::unique_ptr<Tracer> tracer;                             ///< null where the run is not traced
-  std::vector<std::pair<std::string, std::string>> pictures;  ///< the lesson's own, as SVG, by their names
+  std::unique_ptr<RecordingBuilder> recording;  ///< `--record`; null without it
+  std::unique_ptr<Tracer> tracer;               ///< null where the run is not traced
 
   RunFiles() = default;
   /// Those that the options ask for.

@@ -17,11 +17,8 @@ namespace {
 
 // All paths that the command line names.
 std::vector<NamedPath> named_paths(const LessonInfo& info, const Options& options) {
-  const bool pictures = !options.svg_path.empty() && options.svg_path.back() == '/';
-  std::vector<NamedPath> paths = {
-      {"--record", options.record_file, PathUse::writes, "", ""},
-      {"--svg", options.svg_path, pictures ? PathUse::writes_into : PathUse::writes, "", ".svg"},
-      {"--trace", options.trace_file, PathUse::writes, "", ""}};
+  std::vector<NamedPath> paths = {{"--record", options.record_file, PathUse::writes, "", ""},
+                                  {"--trace", options.trace_file, PathUse::writes, "", ""}};
   for (const LessonOption& option : info.options) {
     if (const auto* one = std::get_if<std::string*>(&option.target))
       paths.push_back({option.name, **one, option.use, "", ""});
@@ -167,12 +164,6 @@ void require_valid(const LessonInfo& info, const Options& options) {
   if (options.transport == TransportKind::memory)
     throw UsageError("ranks that are processes share no memory; add --world fibers, or use --transport gloo");
   if (!options.bug.empty()) require_known_bug(info, options.bug);
-  const std::string& svg = options.svg_path;
-  const bool picture = svg.size() > 4 && svg.compare(svg.size() - 4, 4, ".svg") == 0;
-  if (!svg.empty() && svg.back() != '/' && !picture)
-    throw UsageError(fmt::format(
-        "--svg {} is neither a picture nor a folder; try --svg {}, or --svg {} for all that the lesson draws",
-        as_typed(svg), as_typed(svg + ".svg"), as_typed(svg + "/")));
   require_bearable(info, options);
   if (options.launch) require_launched_grid(info, options);
 }

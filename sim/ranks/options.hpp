@@ -97,9 +97,8 @@ struct Options {
   std::string bug;                                ///< --bug; empty for none
   Fault fault;                                    ///< --fault
   std::string record_file;                        ///< the file that the run is recorded in; empty for none
-  std::string svg_path;          ///< the lesson's own picture, or a folder for all, with a / at its end; empty for none
-  std::string trace_file;        ///< the file for a trace of all ranks; empty for none
-  std::optional<Launch> launch;  ///< what a launcher says of this process; nothing where it forks all ranks
+  std::string trace_file;                         ///< the file for a trace of all ranks; empty for none
+  std::optional<Launch> launch;        ///< what a launcher says of this process; nothing where it forks all ranks
   std::vector<std::string> arguments;  ///< the command line
   int trace_events = kTraceEvents;     ///< the most events that are kept of a rank
   WorldSetUp set_up;                   ///< what the lesson adds; no option says it
@@ -153,7 +152,6 @@ struct LessonInfo {
   bool fp32_only = false;  ///< it rounds and multiplies nothing: --precision bf16 and --products are refused
   Products products = Products::eigen;  ///< the default of --products
   bool traced = false;                  ///< it reads the trace of its own run (LessonCore::trace)
-  bool draws = false;                   ///< it draws pictures of itself (LessonCore::picture); else --svg is refused
   const bool* plans_only = nullptr;  ///< an option of its own with which no rank is started, so more can be asked for
   const std::string* plans_of = nullptr;  ///< an option with a name, of which plans are made and no rank is started
   /// Groups that its ranks need besides dp, tp and pp: by name alone, {"dp × pp", {}}, where the grid has groups of

@@ -204,10 +204,10 @@ TEST_CASE("Lesson: what is asked of it that it can't do is a sentence") {
   };
   CHECK(said(usual, other) == "what --other does\n");
   for (const auto& [option, member] : {std::pair("--record", &Options::record_file),
-                                       {"--svg", &Options::svg_path},
+
                                        {"--trace", &Options::trace_file}}) {
     Options options = usual;
-    options.*member = "x.svg";
+    options.*member = "x.json";
     CHECK(said(options, other) == std::string("thrown: ") + option +
                                       " writes a file of the lesson's run, and --other does something else in its "
                                       "place; leave one of them out.\n");

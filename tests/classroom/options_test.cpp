@@ -206,8 +206,8 @@ TEST_CASE(
     CHECK(sentence.back() != '.');
     CHECK(sentence.back() != ' ');
   }
-  for (const std::string option : {"--verbose", "--timeout", "--threads", "--world", "--transport", "--record", "--svg",
-                                   "--trace", "--trace-events"})
+  for (const std::string option :
+       {"--verbose", "--timeout", "--threads", "--world", "--transport", "--record", "--trace", "--trace-events"})
     CHECK(refusal({option, ""}).find(option + " ''") == 0);
 }
 
@@ -233,12 +233,6 @@ TEST_CASE("parse_options: what depends on the lesson or on who has started it is
   CHECK(said(info_with(), {"--trace-events", "16777217", "--trace", "t.json"}) ==
         "--trace-events 16777217 is too much for one machine; it takes a whole number from 1 to 16777216");
   CHECK(said(info_with(), {"--trace-events", "16777216", "--trace", "t"}) == "(accepted)");
-  LessonInfo drawing = info_with();
-  drawing.draws = true;
-  CHECK(said(info_with(), {"--svg", "picture.svg"}).find("draws no picture of its own") != std::string::npos);
-  CHECK(said(drawing, {"--svg", "picture"}) ==
-        "--svg picture is neither a picture nor a folder; try --svg picture.svg, or --svg picture/ for all that the "
-        "lesson draws");
 
   // Limits, at their ends.
   CHECK(said(info_with(), {"--timeout", "86400"}) == "(accepted)");

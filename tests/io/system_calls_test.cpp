@@ -196,7 +196,7 @@ TEST_CASE("write_text_file: before a new version has the permissions of the old 
 TEST_CASE("files: no signal comes between a folder, or a name that is not to stay, and the memory of it") {
   const TemporaryFolder folder;
   unheld = held_steps = 0;
-  make_folder("--svg", folder.file("a/b"));
+  make_folder("--save", folder.file("a/b"));
   CHECK(unheld == 0);
   const int folders = held_steps;
   CHECK(folders >= 2);

@@ -124,7 +124,7 @@ TEST_CASE(
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    make_folder("--svg", folder.file("a/b"));
+    make_folder("--save", folder.file("a/b"));
     FileBeside half(folder.file("a/b/y")), other(folder.file("z"));
     write_text(folder.file("whole"), "x");
     if (write(ends[1], "!", 1) != 1) _exit(1);
@@ -154,15 +154,15 @@ TEST_CASE("unfinished: however many files come one after the other, each is reme
 TEST_CASE("unfinished: folders that were made go when nothing is in them, and stay otherwise") {
   const TemporaryFolder folder;
   CHECK(in_child([&] {
-          make_folder("--svg", folder.file("a/b/c/"));
+          make_folder("--save", folder.file("a/b/c/"));
           std::exit(0);
         }) == 0);
   CHECK(folder.names().empty());
   REQUIRE(mkdir(folder.file("mine").c_str(), 0777) == 0);
   CHECK(in_child([&] {
-          make_folder("--svg", folder.file("mine"));
-          make_folder("--svg", folder.file("mine/deeper"));
-          make_folder("--svg", folder.file("kept/more"));
+          make_folder("--save", folder.file("mine"));
+          make_folder("--save", folder.file("mine/deeper"));
+          make_folder("--save", folder.file("kept/more"));
           write_text_file(folder.file("kept/file"), "x");
           std::exit(0);
         }) == 0);
@@ -170,9 +170,9 @@ TEST_CASE("unfinished: folders that were made go when nothing is in them, and st
   CHECK_FALSE(std::filesystem::exists(folder.file("mine/deeper")));
   CHECK_FALSE(std::filesystem::exists(folder.file("kept/more")));
   write_text(folder.file("file"), "x");
-  const auto refusal = [&](const std::string& path) { return usage_error([&] { make_folder("--svg", path); }); };
+  const auto refusal = [&](const std::string& path) { return usage_error([&] { make_folder("--save", path); }); };
   const auto sentence = [](const std::string& path, const std::string& why) {
-    return "--svg " + as_typed(path) + " can't be made a folder: " + why + "; choose another path";
+    return "--save " + as_typed(path) + " can't be made a folder: " + why + "; choose another path";
   };
   for (const char* path : {"file", "file/x"})
     CHECK(refusal(folder.file(path)) == sentence(folder.file(path), "Not a directory"));
@@ -190,8 +190,8 @@ TEST_CASE("unfinished: a folder is made for whoever may have it, below a link to
   CHECK(in_child([&] {
           umask(0);
           if (chdir(folder.path().c_str()) != 0) _exit(1);
-          make_folder("--svg", "link/one//two/");
-          make_folder("--svg", "here");
+          make_folder("--save", "link/one//two/");
+          make_folder("--save", "here");
           _exit(3);  // without what is done at exit
         }) == 3);
   CHECK(folder.names() == Names{"here", "link", "real"});
@@ -223,7 +223,8 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
                           "\", which somebody else put where everybody may put one; name the file that you mean, "
                           "without links");
   }
-  CHECK(usage_error([&] { make_folder("--svg", sticky + "/to folder/y"); }).find("somebody else") != std::string::npos);
+  CHECK(usage_error([&] { make_folder("--save", sticky + "/to folder/y"); }).find("somebody else") !=
+        std::string::npos);
   CHECK(in_child([&] {  // the same for a name alone, where the program stands
           if (chdir(sticky.c_str()) != 0) _exit(1);
           const std::string sentence = usage_error([] { write_text_file("link", "stolen"); });
@@ -236,8 +237,8 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
         }) == 42);
   REQUIRE(chmod(sticky.c_str(), 01757) == 0);  // its group may not write, but everybody else may
   CHECK(usage_error([&] { write_text_file(link, "stolen"); }).find("somebody else") != std::string::npos);
-  CHECK(usage_error([&] { make_folder("--svg", link); }) ==
-        "--svg " + as_typed(link) + " can't be made a folder: it leads over the link \"" + link +
+  CHECK(usage_error([&] { make_folder("--save", link); }) ==
+        "--save " + as_typed(link) + " can't be made a folder: it leads over the link \"" + link +
             "\", which somebody else put where everybody may put one; name the file that you mean, without links");
   CHECK(read_text(folder.file("precious")) == "my own link is followed");
   CHECK(std::filesystem::is_empty(folder.file("folder")));
@@ -262,7 +263,7 @@ TEST_CASE("unfinished: the name of an unfinished file, and others") {
 TEST_CASE("unfinished: removing it leaves the last error of the system as it was, and what is gone already alone") {
   const TemporaryFolder folder;
   CHECK(in_child([&] {
-          make_folder("--svg", folder.file("kept"));
+          make_folder("--save", folder.file("kept"));
           write_text(folder.file("kept/x"), "x");
           remember_unfinished(folder.file("gone"), false);
           remember_unfinished(folder.file("there"), false);

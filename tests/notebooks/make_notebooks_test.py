@@ -68,14 +68,13 @@ void plan(const RankInfo&) { factor = half(other); }
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_42_toy";
-  info.also_try = {"--svg map.svg", "--dp 3"};
+  info.also_try = {"--trace run.json", "--dp 3"};
   info.bugs = {{"first_bug", "it is wrong"}, {"second_bug", "it is wrong, too"}};
 
   // Here it begins.
   Lesson<Local> lesson(info, Grid().dp(2), argc, argv);
   lesson.require(plan);
   const Layout layout = layout_of(lesson.rank_info());
-  lesson.picture("map", draw_map(lesson.rank_info()));
   lesson.step("start", start);
   lesson.step("listen", listen);
   lesson.step("again: start with lesson.again", again);
@@ -156,7 +155,7 @@ class MakeNotebook(unittest.TestCase):
         self.assertEqual(cells["declare-lesson"], "std::optional<Lesson<Local>> lesson;\nLayout layout;")
         self.assertEqual(cells["begin"].split("\n"), [
             "factor = 1;", "other = 2;", 'lesson.emplace(info, nb::options(info, Grid().dp(2), ""));', "lesson->require(plan);",
-            "layout = layout_of(lesson->rank_info());", "nb::show_svg(draw_map(lesson->rank_info()));"])
+            "layout = layout_of(lesson->rank_info());"])
         self.assertEqual(self.marks()["begin"], {"again": "--dp 3", "tags": ["begin"]})
         self.assertIn("with `--dp 3` or `--bug first_bug`", cells["about-the-beginning"])
         # What is declared behind that cell gets its first value again before it is needed.

@@ -200,7 +200,6 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "fault_program";
   info.title = "What goes wrong";
-  info.draws = true;
   info.question = "who notices?";
   info.options = {{"--mode", "what goes wrong", &mode},
                   {"--culprit", "the rank that does it", &culprit},
@@ -210,7 +209,6 @@ int main(int argc, char** argv) {
   for (int word = 1; word < argc; ++word)
     if (argv[word] == std::string("two_layouts")) return check_two_layouts(info, argc, argv);
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
-  lesson.picture("everybody", "<svg>" + std::string(2000, ' ') + "</svg>\n");
   lesson.step("meet", meet);
   lesson.step("trouble", trouble);
   lesson.check("sums", &Local::sums, reference);

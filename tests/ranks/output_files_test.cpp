@@ -37,7 +37,7 @@ void limit_file_size(rlim_t most) {
 Words with_outputs(const TemporaryFolder& folder, Words words) {
   words.insert(words.begin(), fault_program());
   words.insert(words.end(), {"--timeout", "5", "--dp", "2", "--tp", "1", "--record", folder.file("run.json"), "--trace",
-                             folder.file("trace.json"), "--svg", folder.file("pictures/of/it/")});
+                             folder.file("trace.json")});
   return words;
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("outputs: a lesson that is interrupted leaves no file and no folder") 
     const TemporaryFolder folder;
     Program program(with_outputs(folder, {"--mode", "loop", "--seconds", "60"}), named_files);
     REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
-    CHECK(folder.names() == Words{"pictures"});
+    CHECK(folder.names().empty());
     kill(-program.pid(), number);
     const Outcome outcome = program.wait(kFaultLimitSeconds);
     CHECK(outcome.exit_code == 3);
@@ -126,14 +126,14 @@ TEST_CASE(
   CHECK(run_program(with_outputs(folder, {"--verbose", "2"}), kFaultLimitSeconds, no_reader).signal == SIGPIPE);
   CHECK(folder.names().empty());
   CHECK(run_program(with_outputs(folder, {}), kFaultLimitSeconds).exit_code == 0);
-  CHECK(folder.names() == Words{"pictures", "run.json", "trace.json"});
+  CHECK(folder.names() == Words{"run.json", "trace.json"});
 }
 
 TEST_CASE("outputs: where a file can't be written, OK is not printed, and a sentence says which") {
   const TemporaryFolder folder;
-  for (const char* option : {"--record", "--trace", "--svg"}) {
+  for (const char* option : {"--record", "--trace"}) {
     CAPTURE(option);
-    const std::string file = folder.file("file.svg");
+    const std::string file = folder.file("file");
     const Outcome outcome = run_program({fault_program(), "--verbose", "0", "--timeout", "5", option, file},
                                         kFaultLimitSeconds, [] { limit_file_size(1000); });
     CHECK(outcome.exit_code == 3);
@@ -167,8 +167,8 @@ TEST_CASE("outputs: an interrupt when the files have their places changes nothin
   }
   Program program(with_outputs(folder, {"--verbose", "0"}),
                   [&] { dup2(open(screen.c_str(), O_WRONLY), STDOUT_FILENO); });
-  for (int tenths = 0; folder.names().size() < 3 && tenths < 10 * kFaultLimitSeconds; ++tenths) usleep(100000);
-  REQUIRE(folder.names() == Words{"pictures", "run.json", "trace.json"});
+  for (int tenths = 0; folder.names().size() < 2 && tenths < 10 * kFaultLimitSeconds; ++tenths) usleep(100000);
+  REQUIRE(folder.names() == Words{"run.json", "trace.json"});
   usleep(200000);  // the last of them may have come first
   kill(program.pid(), SIGINT);
   usleep(200000);
@@ -185,7 +185,7 @@ TEST_CASE("outputs: an interrupt when the files have their places changes nothin
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.err.empty());
   CHECK(said.find("fault_program: OK") != std::string::npos);
-  CHECK(folder.names() == Words{"pictures", "run.json", "trace.json"});
+  CHECK(folder.names() == Words{"run.json", "trace.json"});
 }
 
 TEST_CASE("outputs: memory that is not there is a sentence that says how much was asked for, and by whom") {

@@ -44,7 +44,6 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "stopping_program";
   info.title = "Stopping";
-  info.draws = true;
   info.question = "after which step?";
   info.groups = {{"world", {}}};
   info.options = {{"--deaf", "a signal ends the run", &deaf},
@@ -52,7 +51,6 @@ int main(int argc, char** argv) {
                   {"--at", "a step", &at},
                   {"--mode", "what happens", &mode}};
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
-  lesson.picture("stopping", "<svg></svg>\n");
   if (!deaf) lesson.stop_when_asked();
   std::puts("ready");  // for signals, and no rank is there yet
   std::fflush(stdout);

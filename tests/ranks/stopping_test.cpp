@@ -150,10 +150,10 @@ TEST_CASE("a rank that hangs after the request is still found") {
   CHECK(processes_of_session(program.pid()).empty());
 }
 
-TEST_CASE("a run that stops leaves no recording, no picture and no trace") {
+TEST_CASE("a run that stops leaves no recording and no trace") {
   const TemporaryFolder folder;
   Program program(command({"--mode", "ask_between", "--at", "5", "--record", folder.file("run.json"), "--trace",
-                           folder.file("trace.json"), "--svg", folder.file("pictures/")}));
+                           folder.file("trace.json")}));
   expect_stopped(program);
   CHECK(folder.names().empty());
 }

@@ -14,7 +14,7 @@
 int main(int, char** argv) {
   const std::string folder = argv[1], how = argv[2];
   muonwalk::sim::end_on_signals("unfinished_program: interrupted");
-  muonwalk::make_folder("--svg", folder + "/pictures/deeper");
+  muonwalk::make_folder("--save", folder + "/pictures/deeper");
   muonwalk::FileBeside file(folder + "/file");
   file.write("half", 4);
   std::puts("ready");

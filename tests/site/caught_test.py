@@ -28,7 +28,6 @@ MISTAKES = [
     (PAGE, r'href="lesson_04_dp_gather.html"', 'href="lesson_04_db_gather.html"',
      'links to "lesson_04_db_gather.html", but there is no such file'),
     (PAGE, 'href="#lesson_05_tp_gather_the_idea"', 'href="#lesson_05_tp_gather_no_idea"', "has no such place"),
-    ("lesson_17_overlap.html", r'<figure class="mw-picture"><a href="[^"]*schedules.svg.*?</figure>', "", "shows schedules.svg 0 times"),
     ("lesson_22_nccl.html", "No GPU has printed what follows", "A GPU has printed what follows",
      "does not say above its output over NCCL that stand-ins printed it"),
     (PAGE, "</body>", f"<!-- {'x' * 300_000} --></body>", "and may have 300,000"),
@@ -175,7 +174,7 @@ class WhenTheSiteIsThere(Folder):
                     self.assertTrue(any(words in problem for problem in problems), problems)
 
     def test_a_file_that_is_not_there(self):
-        for name, words in (("material/lesson_17_overlap/schedules.svg", "schedules.svg"), ("player.js", 'loads "player.js"'), (PAGE, "has no page")):
+        for name, words in (("player.js", 'loads "player.js"'), (PAGE, "has no page")):
             (self.site / name).unlink()
             self.assert_caught(words)
 

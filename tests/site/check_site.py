@@ -18,7 +18,6 @@ from urllib.parse import unquote
 
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _HEAVIEST = 300_000  # bytes of a lesson's page
-_OWN_PICTURES = {"17": "schedules.svg"}
 
 
 @dataclass
@@ -248,17 +247,6 @@ class Site:
     def check_pictures(self, page, name, expected):
         number = name.split("_")[1]
         steps = self.check_player(page, number, expected)
-        shown = page.root.find("img")
-        for picture in [_OWN_PICTURES[number]] if number in _OWN_PICTURES else []:
-            source = f"material/{name}/{picture}"
-            found = [image for image in shown if image.attributes.get("src") == source]
-            file = self.folder / source
-            if len(found) != 1:
-                self.say(page.name, f"shows {picture} {len(found)} times instead of once")
-            elif len(found[0].attributes.get("alt") or "") < 20:
-                self.say(page.name, f"has no text for those who can't see {picture}")
-            if not file.exists() or "prefers-color-scheme" not in file.read_text(encoding="utf-8"):
-                self.say(page.name, f"its picture {picture} is missing or has no dark colours")
         if not steps:
             self.say(page.name, "has no step for its player")
         graphs = page.root.find("svg", cls="mw-graph")

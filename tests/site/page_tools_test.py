@@ -203,15 +203,6 @@ class Pieces(unittest.TestCase):
         block = lesson_page.output_block("a <b> & ✔\n  c\n", "What")
         self.assertIn('a &lt;b&gt; &amp; <b class="mw-good">✔</b>\n  c\n</pre>', block)
 
-    def test_a_picture_without_words_is_refused(self):
-        with self.assertRaisesRegex(LessonError, "step_1.svg of lesson_77 has no <title>"):
-            lesson_page.picture("lesson_77", "step_1.svg", '<svg width="1" height="1"></svg>')
-        whole = '<svg width="1" height="2"><title>A &amp; b</title><desc>what it\nshows</desc></svg>'
-        self.assertIn('alt="A &amp; b. what it shows" width="1" height="2"', lesson_page.picture("lesson_77", "step_1.svg", whole))
-        for part in ('<title>A &amp; b</title>', '<desc>what it\nshows</desc>', ' width="1" height="2"'):
-            with self.assertRaisesRegex(LessonError, "step_1.svg of lesson_77 has no <title>, <desc> or size"):
-                lesson_page.picture("lesson_77", "step_1.svg", whole.replace(part, ""))
-
 
 class Links(unittest.TestCase):
     TAGS = '''<tagfile>

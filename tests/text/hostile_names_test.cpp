@@ -113,7 +113,7 @@ TEST_CASE("hostile names: what is refused of them is refused in one sentence") {
   expect_one_sentence(lesson_09(files(params, odd + "x")), 2);
   for (const char* option :
        {"--dp", "--lr", "--seed", "--precision", "--products", "--verbose", "--bug", "--timeout", "--world",
-        "--transport", "--fault", "--trace-events", "--model", "--ownership", "--svg", "--plan", "--steps"})
+        "--transport", "--fault", "--trace-events", "--model", "--ownership", "--plan", "--steps"})
     for (const std::string& value : {kHostile, kLong + kLong}) {
       CAPTURE(option);
       expect_one_sentence(lesson_09({std::string(option) + "=" + value}), 2);

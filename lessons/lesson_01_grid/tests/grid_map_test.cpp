@@ -8,7 +8,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "sim/replay/palette.hpp"
 #include "src/text/text.hpp"
 
 using namespace muonwalk;

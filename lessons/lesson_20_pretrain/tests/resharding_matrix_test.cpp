@@ -160,12 +160,12 @@ TEST_CASE("a file that can't be written, and options of which one would be passe
   const TemporaryFolder folder;
   const std::vector<std::string> grids = {"--grids", "1x1x1,2x1x1"}, sweep = {"--sweep"};
   // Files of the lesson's own run, which does not come about.
-  for (const std::string option : {"--record", "--svg", "--trace"})
+  for (const std::string option : {"--record", "--trace"})
     for (const auto& other : {grids, sweep}) {
       std::vector<std::string> options = other;
-      options.insert(options.end(), {option, folder.file("file.svg")});
+      options.insert(options.end(), {option, folder.file("file")});
       expect_refusal(options, option + " writes a file of the lesson's run, and " + other[0] + " does something else");
-      CHECK_FALSE(fs::exists(folder.file("file.svg")));
+      CHECK_FALSE(fs::exists(folder.file("file")));
     }
   fs::create_directories(folder.file("taken/muon/step-000006.safetensors"));
   expect_refusal({"--save", folder.file("taken")}, "step-000006.safetensors\": it is a folder");
