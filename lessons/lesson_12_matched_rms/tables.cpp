@@ -112,7 +112,7 @@ std::string update_rms_table(const std::vector<UpdateRms>& all, double formula) 
     for (const Scale scale : kScales) row.emplace_back(each.scaled(scale));
     table.row(row);
   }
-  table.row({"formula for noise", formula});
+  table.row({"AdamW, by formula", formula});
   return labelled("rms", table.lines());
 }
 

@@ -337,8 +337,8 @@ std::string pretraining_text(const Pretraining& run, const RankInfo& rank) {
   if (!run.interrupted())
     return text + fmt::format("experts {} in each layer, {} for a token; {} on each rank", model.experts, model.chosen,
                               model.experts / training.ep);
-  return text + fmt::format("pause   after step {}, at a checkpoint; rank {} has {} before, {} after", run.pause,
-                            rank.place.rank, buckets(training), buckets(run.ways[0].rearranged));
+  return text + fmt::format("pause   after step {}, at a checkpoint, to another layout: {} on rank {}, then {}",
+                            run.pause, buckets(training), rank.place.rank, buckets(run.ways[0].rearranged));
 }
 
 }  // namespace muonwalk::sim

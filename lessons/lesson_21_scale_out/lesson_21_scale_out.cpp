@@ -258,7 +258,7 @@ Prediction predict(const RankInfo& rank) {
 int batch_tokens = 0;  // as --batch-tokens says; 0: those of LLaMA
 std::string table;     // of the promises, at that batch
 std::string scaled_out() {
-  return "a step of one rank, with so many machines like one that was measured, epyc-vm (tools/scale/clusters)\n" +
+  return "a step of one rank, if all machines were like one that was measured, epyc-vm (tools/scale/clusters)\n" +
          machines_table() +
          "\n\nMuon over AdamW on h100-efa: time and bytes of communication; what Muon adds to a step, at a fixed\n"
          "batch and at one that grows, with the strategy that adds least: (b) boundary matrices, (c) owner, in\n"

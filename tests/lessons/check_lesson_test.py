@@ -114,7 +114,7 @@ def check_screens(lesson, folder):
     for check in ("expected", "bugs", "fibers", "otherwise"):
         expect_said(check, lambda: check_lesson.CHECKS[check](Changed(lesson, kept)))
     for check, change, *words in (
-            ("expected", printing("48 B   ████····", "49 B   ████····"), "the first difference is in line 6"),
+            ("expected", printing("48 B   ████····", "49 B   ████····"), "the first difference is in line 8"),
             ("expected", printing("Question", "Q" * 60), "columns; the limit is 100"),
             ("expected", printing("\n\n", " \n\n"), "ends in blanks"),
             ("expected", printing("\n\n", "\n" * 30), "a screen has at most 60"),
