@@ -12,7 +12,6 @@
 #include "src/optim/parameter_groups.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "src/text/words.hpp"
 
 namespace muonwalk {
 namespace {

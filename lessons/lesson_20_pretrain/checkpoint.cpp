@@ -13,7 +13,7 @@
 #include "src/errors.hpp"
 #include "src/io/safetensors.hpp"
 #include "src/text/names.hpp"
-#include "src/text/words.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {

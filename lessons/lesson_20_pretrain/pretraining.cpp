@@ -18,7 +18,6 @@
 #include "src/numerics/tree_sum.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -16,7 +16,6 @@
 #include "src/numerics/chain_product.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -15,16 +15,14 @@
 #include <utility>
 
 #include "sim/classroom/cost_table.hpp"
-#include "sim/classroom/lesson_checks.hpp"
+#include "sim/classroom/comparison.hpp"
 #include "sim/classroom/run_files.hpp"
 #include "sim/classroom/step_lines.hpp"
 #include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_process.hpp"
 #include "sim/ranks/rank_groups.hpp"
-#include "sim/ranks/stop_request.hpp"
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/end_on_signals.hpp"
-#include "sim/terminal/error_text.hpp"
 #include "sim/terminal/interruptible_work.hpp"
 #include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"

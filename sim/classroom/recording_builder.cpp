@@ -8,7 +8,6 @@
 #include "sim/replay/palette.hpp"
 #include "src/layout/grid.hpp"
 #include "src/text/text.hpp"
-#include "src/text/words.hpp"
 
 namespace muonwalk::sim {
 

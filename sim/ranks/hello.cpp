@@ -9,7 +9,7 @@
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/text/names.hpp"
-#include "src/text/words.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "sim/fibers/fibers.hpp"
 #include "sim/ranks/rank_groups.hpp"
-#include "sim/ranks/stop_request.hpp"
+#include "sim/ranks/interrupt.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {

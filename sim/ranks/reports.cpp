@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "sim/terminal/error_text.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 

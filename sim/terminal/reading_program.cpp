@@ -7,7 +7,6 @@
 #include <exception>
 
 #include "sim/terminal/end_on_signals.hpp"
-#include "sim/terminal/error_text.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"

@@ -8,7 +8,7 @@
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/text/names.hpp"
-#include "src/text/words.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "src/text/words.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 

@@ -12,7 +12,7 @@
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
-#include "src/text/words.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "src/text/words.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {

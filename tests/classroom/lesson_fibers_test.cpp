@@ -13,7 +13,7 @@
 
 #include "sim/classroom/lesson.hpp"
 #include "sim/fibers/fibers.hpp"
-#include "sim/ranks/stop_request.hpp"
+#include "sim/ranks/interrupt.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/ranks/in_memory.hpp"

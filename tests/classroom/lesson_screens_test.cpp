@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sim/classroom/lesson.hpp"
-#include "sim/ranks/stop_request.hpp"
+#include "sim/ranks/interrupt.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"

@@ -9,7 +9,6 @@
 #include "src/model/attention.hpp"
 #include "src/model/mlp.hpp"
 #include "src/model/rms_norm.hpp"
-#include "src/model/rotary.hpp"
 #include "src/model/tokens.hpp"
 #include "src/numerics/philox.hpp"
 #include "tests/model/memory_sharers.hpp"

@@ -1,7 +1,7 @@
 // The clock that stands still while the process itself is stopped, and the watch that tells idle ranks from starved
 // ones.
 
-#include "sim/ranks/standstill.hpp"
+#include "sim/ranks/rank_watch.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

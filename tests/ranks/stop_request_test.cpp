@@ -1,6 +1,6 @@
 // What the parent and the ranks read of a request to stop, whichever of them comes first.
 
-#include "sim/ranks/stop_request.hpp"
+#include "sim/ranks/interrupt.hpp"
 
 #include <doctest/doctest.h>
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "sim/terminal/end_on_signals.hpp"
-#include "sim/terminal/error_text.hpp"
 #include "sim/terminal/reading_program.hpp"
 #include "src/errors.hpp"
 #include "src/text/text.hpp"

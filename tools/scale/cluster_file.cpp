@@ -4,7 +4,7 @@
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
-#include "src/text/words.hpp"
+#include "src/text/text.hpp"
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/json_fields.hpp"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -8,6 +9,11 @@
 #include "tools/scale/measured_curve.hpp"
 
 namespace muonwalk::sim {
+
+/// Reads a regular file of at most `most_mebibytes`. If that can't be done, it calls `refuse` with the reason ("it is a
+/// folder"), which has to throw.
+std::string read_small_file(const std::string& path, int most_mebibytes,
+                            const std::function<void(const char* reason)>& refuse);
 
 /// A JSON file that is being read. Whatever can't be used in it is refused in one sentence that names it.
 struct JsonFile {

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/scale/training_layout.hpp"
 #include "tools/scale/training_software.hpp"
 
 namespace muonwalk::sim {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tools/scale/model_shape.hpp"
-#include "tools/scale/training_layout.hpp"
 #include "tools/scale/training_software.hpp"
 
 namespace muonwalk::sim {

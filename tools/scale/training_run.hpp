@@ -7,7 +7,6 @@
 #include "src/optim/strategies/strategy.hpp"
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/model_shape.hpp"
-#include "tools/scale/training_layout.hpp"
 #include "tools/scale/training_software.hpp"
 
 namespace muonwalk::sim {

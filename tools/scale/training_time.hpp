@@ -5,7 +5,6 @@
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/model_shape.hpp"
 #include "tools/scale/term.hpp"
-#include "tools/scale/training_layout.hpp"
 #include "tools/scale/training_software.hpp"
 
 namespace muonwalk::sim {

@@ -13,7 +13,6 @@
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "src/text/words.hpp"
 #include "tools/trace/rank_times.hpp"
 #include "tools/trace/raw_trace.hpp"
 

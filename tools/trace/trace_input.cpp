@@ -15,7 +15,7 @@
 #include "src/errors.hpp"
 #include "src/io/unfinished.hpp"
 #include "src/text/names.hpp"
-#include "src/text/words.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {

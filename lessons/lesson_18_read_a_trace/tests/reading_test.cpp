@@ -4,7 +4,6 @@
 
 #include "lessons/lesson_18_read_a_trace/compared_runs.hpp"
 #include "lessons/lesson_18_read_a_trace/made_up_trace.hpp"
-#include "lessons/lesson_18_read_a_trace/two_readings.hpp"
 #include "sim/classroom/comparison.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/published.hpp"

@@ -10,7 +10,7 @@
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/near.hpp"
 #include "tools/scale/term.hpp"
-#include "tools/scale/training_layout.hpp"
+#include "tools/scale/training_software.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
