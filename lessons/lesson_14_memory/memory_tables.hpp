@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/classroom/comparison.hpp"
-#include "src/optim/plan_memory.hpp"
+#include "src/optim/plan.hpp"
 
 namespace muonwalk::sim {
 

@@ -23,7 +23,7 @@
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
-#include "src/optim/plan_memory.hpp"
+#include "src/optim/plan.hpp"
 #include "src/optim/strategies/strategy.hpp"
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"

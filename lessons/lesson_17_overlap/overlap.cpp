@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 
 namespace muonwalk {
 namespace {

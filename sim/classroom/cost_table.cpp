@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/classroom/sets_of_equal.hpp"
+#include "sim/classroom/step_lines.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {

@@ -23,7 +23,6 @@
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/end_on_signals.hpp"
-#include "sim/terminal/interruptible_work.hpp"
 #include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"

@@ -6,7 +6,6 @@
 #include <array>
 #include <map>
 
-#include "sim/classroom/sets_of_equal.hpp"
 #include "src/layout/parameter.hpp"
 #include "src/text/text.hpp"
 

@@ -12,7 +12,7 @@
 #include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/world.hpp"
-#include "sim/terminal/interruptible_work.hpp"
+#include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 

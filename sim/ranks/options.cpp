@@ -17,13 +17,12 @@ namespace {
 
 // All paths that the command line names.
 std::vector<NamedPath> named_paths(const LessonInfo& info, const Options& options) {
-  std::vector<NamedPath> paths = {{"--record", options.record_file, PathUse::writes, "", ""},
-                                  {"--trace", options.trace_file, PathUse::writes, "", ""}};
+  std::vector<NamedPath> paths = {{"--record", options.record_file, PathUse::writes},
+                                  {"--trace", options.trace_file, PathUse::writes}};
   for (const LessonOption& option : info.options) {
-    if (const auto* one = std::get_if<std::string*>(&option.target))
-      paths.push_back({option.name, **one, option.use, "", ""});
+    if (const auto* one = std::get_if<std::string*>(&option.target)) paths.push_back({option.name, **one, option.use});
     if (const auto* several = std::get_if<std::vector<std::string>*>(&option.target))
-      for (const std::string& path : **several) paths.push_back({option.name, path, option.use, "", ""});
+      for (const std::string& path : **several) paths.push_back({option.name, path, option.use});
   }
   return paths;
 }

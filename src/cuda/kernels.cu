@@ -26,7 +26,7 @@ namespace {
 // --- numbers
 // ----------------------------------------------------------------------------------------------------------
 
-// nearest_bf16 of src/numerics/bf16_rounding.hpp.
+// nearest_bf16 of src/numerics/bfloat16.hpp.
 __device__ inline unsigned nearest_bf16_bits(unsigned bits) {
   const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u;
   const unsigned quiet = (bits | 0x00400000u) & 0xffff0000u;

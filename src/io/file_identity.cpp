@@ -59,11 +59,6 @@ Identity identity_of(const std::string& given) {
   return identity;
 }
 
-bool matches(const std::string& name, const NamedPath& folder) {
-  return name.size() >= folder.begin.size() + folder.end.size() && name.rfind(folder.begin, 0) == 0 &&
-         ends_with(name, folder.end);
-}
-
 // A file that is to be read or written, with the option that says so.
 struct Known {
   const NamedPath* of;
@@ -73,10 +68,7 @@ struct Known {
 };
 
 // It is the folder that an option names, and not a file in it.
-bool is_folder(const Known& known) {
-  return (known.of->use == PathUse::reads_from || known.of->use == PathUse::writes_into) &&
-         known.path == known.of->path;
-}
+bool is_folder(const Known& known) { return known.of->use == PathUse::writes_into && known.path == known.of->path; }
 
 std::string words(const Known& known) { return known.of->option + " " + as_typed(known.path); }
 
@@ -89,12 +81,11 @@ void refuse_pair(const Known& a, const Known& b) {
 }
 
 void add(std::vector<Known>& files, const NamedPath& path) {
-  const bool folder = path.use == PathUse::reads_from || path.use == PathUse::writes_into;
-  const bool written = path.use == PathUse::writes || path.use == PathUse::writes_into;
+  const bool folder = path.use == PathUse::writes_into;
+  const bool written = path.use == PathUse::writes || folder;
   files.push_back({&path, path.path, written, identity_of(path.path)});
   if (!folder) return;
   for (const std::string& name : names_in(path.path)) {
-    if (!matches(name, path)) continue;
     const std::string file = path.path + (path.path.back() == '/' ? "" : "/") + name;
     files.push_back({&path, file, written, identity_of(file)});
   }
@@ -125,7 +116,7 @@ void require_distinct_files(const std::vector<NamedPath>& paths) {
       const bool into_folder = a.written && is_folder(a);
       const std::string name = into_folder ? a.identity.name_of(b.identity) : "";
       const bool file_as_folder = a.of->use == PathUse::writes && a.identity.above(b.identity);
-      if (a.identity == b.identity || file_as_folder || (!name.empty() && matches(name, *a.of))) refuse_pair(a, b);
+      if (a.identity == b.identity || file_as_folder || !name.empty()) refuse_pair(a, b);
     }
   }
   require_not_standard(STDOUT_FILENO, "standard output", files);

@@ -10,7 +10,6 @@ enum class PathUse {
   none,         ///< The option takes no path.
   reads,        ///< It is a file that is read.
   writes,       ///< It is a file that is written, in place of what is there.
-  reads_from,   ///< Files in this folder are read.
   writes_into,  ///< Files in this folder are written.
 };
 
@@ -19,7 +18,6 @@ struct NamedPath {
   std::string option;  ///< "--record"
   std::string path;    ///< As it was given.
   PathUse use;
-  std::string begin, end;  ///< How names of files begin and end that are read or written in a folder: "rank_", ".json".
 };
 
 /// Throws UsageError, one sentence, where two paths that are written are one file, or one that is written is read, or

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 
 namespace muonwalk {
 

@@ -1,7 +1,5 @@
 #include "src/numerics/bfloat16.hpp"
 
-#include "src/numerics/bf16_rounding.hpp"
-
 namespace muonwalk {
 
 bfloat16::bfloat16(float value) : bits(static_cast<std::uint16_t>(nearest_bf16_bits(float_bits(value)) >> 16)) {}

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "src/errors.hpp"
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/text/names.hpp"

@@ -1,4 +1,4 @@
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 

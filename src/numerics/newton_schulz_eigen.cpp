@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/eigen_view.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 

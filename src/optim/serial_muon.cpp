@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/fused.hpp"
 
 namespace muonwalk {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "src/layout/slicing.hpp"
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/fused.hpp"
 #include "src/text/names.hpp"
 

@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "src/errors.hpp"
-#include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/named_slice.hpp"

@@ -118,8 +118,7 @@ TEST_CASE("files: whatever becomes of them, none stays open") {
   CHECK(lowest_free() == before);
   for (const char* name : {"folder", "none", "x"}) CHECK_THROWS_AS(read_safetensors(folder.file(name)), UsageError);
   CHECK(lowest_free() == before);
-  require_distinct_files(
-      {{"--a", folder.path(), PathUse::reads_from, "", ""}, {"--b", folder.file("new"), PathUse::writes, "", ""}});
+  require_distinct_files({{"--a", folder.path(), PathUse::reads}, {"--b", folder.file("new"), PathUse::writes}});
   CHECK(lowest_free() == before);
 }
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/element_type.hpp"
 
 using namespace muonwalk;

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/products.hpp"
 #include "tests/numerics/random_product.hpp"

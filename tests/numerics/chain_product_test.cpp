@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/philox.hpp"
 #include "tests/cases.hpp"
 #include "tests/numerics/random_product.hpp"

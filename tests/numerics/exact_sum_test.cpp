@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/philox.hpp"
 
 using namespace muonwalk;

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/philox.hpp"

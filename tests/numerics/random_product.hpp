@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/chain_product.hpp"
 
 namespace muonwalk {

@@ -1,4 +1,3 @@
-#include "src/numerics/running_tree_sum.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/philox.hpp"
 #include "tests/near.hpp"
 

@@ -1,6 +1,6 @@
 // Memory in bytes: what the plans of all optimizers say is what an allocator counts, and master weights change of a
 // plan what they should and nothing else.
-#include "src/optim/plan_memory.hpp"
+#include "src/optim/plan.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include "src/errors.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/plan_memory.hpp"
+#include "src/optim/plan.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "sim/classroom/lesson.hpp"
-#include "sim/terminal/interruptible_work.hpp"
+#include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "tests/ranks/in_memory.hpp"

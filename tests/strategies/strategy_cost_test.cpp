@@ -8,7 +8,7 @@
 
 #include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/plan_memory.hpp"
+#include "src/optim/plan.hpp"
 #include "tests/strategies/strategy_case.hpp"
 
 using namespace muonwalk;

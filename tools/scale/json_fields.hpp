@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/scale/measured_curve.hpp"
+#include "tools/scale/cluster.hpp"
 
 namespace muonwalk::sim {
 

@@ -10,7 +10,7 @@
 #include "src/errors.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/plan_memory.hpp"
+#include "src/optim/plan.hpp"
 #include "tools/scale/collective_time.hpp"
 
 namespace muonwalk::sim {

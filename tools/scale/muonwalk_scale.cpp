@@ -125,8 +125,7 @@ int print_explanation(Request& request) {
 }
 
 int print_predicted_run(const Request& request) {
-  require_distinct_files(
-      {{"--run", request.run, PathUse::reads, "", ""}, {"--json", request.answer, PathUse::writes, "", ""}});
+  require_distinct_files({{"--run", request.run, PathUse::reads}, {"--json", request.answer, PathUse::writes}});
   const TrainingRun run = read_training_run(request.run);
   const RunAnswer prediction = predict_run(run);
   const auto band = band_of(run);

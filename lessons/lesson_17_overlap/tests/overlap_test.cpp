@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "src/optim/plan_memory.hpp"
+#include "src/optim/plan.hpp"
 #include "tests/optim/random_case.hpp"
 #include "tests/optim/rank_fibers.hpp"
 #include "tests/sentence_of.hpp"

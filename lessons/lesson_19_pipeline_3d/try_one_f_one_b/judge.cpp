@@ -4,7 +4,7 @@
 #include "lesson_19_pipeline_3d.hpp"
 #include "lessons/lesson_19_pipeline_3d/try_one_f_one_b/contract.hpp"
 #include "sim/classroom/exercise.hpp"
-#include "src/train/pipeline/outbox.hpp"
+#include "src/train/pipeline/stage.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include "src/comm/predicted_traffic.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/plan_memory.hpp"
+#include "src/optim/plan.hpp"
 
 namespace muonwalk {
 namespace {

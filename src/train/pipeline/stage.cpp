@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "src/errors.hpp"
-#include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/train/pipeline/outbox.hpp"
 #include "src/train/pipeline/tp_sharers.hpp"
 
 namespace muonwalk {
@@ -37,6 +35,25 @@ std::vector<Matrix> sum_over_sources(const PartTensors& tensors, Index sources, 
 }
 
 }  // namespace
+
+void Outbox::send(Matrix values, int peer) {
+  wait();
+  values_ = std::move(values);
+  under_way_.emplace(group_.isend(values_.data(), values_.size(), peer));
+}
+
+void Outbox::wait() {
+  if (!under_way_) return;
+  under_way_->wait();
+  under_way_.reset();
+  values_ = Matrix();
+}
+
+Matrix received(Communicator& group, Index rows, Index cols, int peer) {
+  Matrix values(rows, cols);
+  group.recv(values.data(), values.size(), peer);
+  return values;
+}
 
 ModelPart stage_part(const GptConfig& config, int stages, int stage) {
   return {split_layers(static_cast<int>(config.layers), stages, stage), stage == 0, stage == stages - 1};
