@@ -1,0 +1,1 @@
+#include "tools/check/parameter_case.hpp"
