@@ -17,8 +17,8 @@ class Judge {
   Judge(const Judge&) = delete;
   Judge& operator=(const Judge&) = delete;
 
-  /// Looks at one parameter of one step: what stepped it, in which direction, how far. Parameters come in any order, but
-  /// the smallest first is fastest: what explains a matrix is tried first on later ones. Steps come in their order.
+  /// Looks at one parameter of one step: what stepped it, in which direction, how far. Parameters come in any order,
+  /// but the smallest first is fastest: what explains a matrix is tried first on later ones. Steps come in their order.
   void add(const ParameterCase& parameter);
 
   /// What all of them are together: the laws of α and β over their shapes, and what deviates. The parameters of a

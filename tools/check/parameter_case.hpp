@@ -74,6 +74,7 @@ struct ParameterCase {
   Assembled grad;           ///< As each rank's optimizer is handed it.
   Assembled momentum_before, momentum_after, second_before, second_after;
 
+  std::vector<std::pair<std::string, int>> mesh;  ///< Axes and their sizes, slowest first: rank order is row-major.
   std::vector<Cut> cuts;           ///< How the weights are cut, in the order of the list.
   std::vector<Part> parts;         ///< What each rank holds of the weights.
   std::vector<Part> moment_parts;  ///< The same of the moments, where they are cut otherwise; else empty.
