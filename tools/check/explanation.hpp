@@ -23,6 +23,7 @@ struct Explanation {
   Fit fit = {};
   std::vector<std::pair<Index, Index>> shapes = {};  ///< Rows and columns of each group of the fit.
   NewtonSchulzSettings settings = {};
+  Input input = {};
 };
 
 /// What the search has in hand of one parameter.
@@ -44,6 +45,10 @@ struct Habits {
 
 /// The nearest of the known recipes, with what they may take as input, on the matrices that are meant.
 Explanation nearest_recipe(const Subject& subject, const Habits& habits);
+
+/// Other polynomials in place of those of `nearest`, where they are much nearer along the singular vectors: there the
+/// roundings of bf16 are small.
+std::optional<Explanation> other_polynomials(const Subject& subject, const Explanation& nearest, const Habits& habits);
 
 /// Everything else: other blocks, other inputs, other polynomials. The nearest explanation first, each kind once.
 std::vector<Explanation> other_explanations(const Subject& subject, const Habits& habits);

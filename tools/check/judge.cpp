@@ -77,7 +77,6 @@ class Examination {
       matrix_ = p_.shape.size() >= 2 && Stack(p_.shape).rows > 1 && Stack(p_.shape).cols > 1;
       const bool adamw = p_.meant == Meant::adamw || !matrix_;
       moments_ = moments_of(p_, v_, adamw);
-      if (adamw && p_.meant != Meant::adamw && matrix_) moments_ = moments_of(p_, v_, false);
       e_.deviations = moments_.deviations;
       direction();
       if (e_.by && e_.sure) conclude();
@@ -201,10 +200,15 @@ class Examination {
         return true;
       }
       if (p_.meant == Meant::unsaid && first.optimizer == "adamw") first.kind.clear();
+      if (first.optimizer == "adamw" && !adamw_first) e_.deviations = (moments_ = moments_of(p_, v_, true)).deviations;
       take(first, true);
       return true;
     };
     if (adamw_first && try_plain()) return;
+    if (adamw_first && matrix_) {  // the momentum of whatever else it was
+      moments_ = moments_of(p_, v_, false);
+      e_.deviations.clear();
+    }
     if (!matrix_) {
       if (plain.empty() || plain.front().optimizer != "adamw") {
         const bool blind =
@@ -219,6 +223,8 @@ class Examination {
     if (moments_.known) nearest = nearest_recipe(subject, habits_);
     if (nearest.fit.distance <= limit) {
       take(nearest, true);
+      if (nearest.fit.distance > 0.006 + 0.35 * step_.noise())
+        if (const auto other = other_polynomials(subject, nearest, habits_)) return take(*other, true);
       habits_.orthogonalizer = Orthogonalizer{nearest.recipe, nearest.settings, nearest.lines_scaled,
                                               nearest.recipe->settings.second_moment.longer_side};
       habits_.nesterov = nearest.nesterov;

@@ -74,9 +74,6 @@ Factors local_factors(const ScaleLaw& law, const SizeRow& row, const Evidence& o
     const double parts = static_cast<double>(slices.bounds.size() - 1);
     all.push_back(slices.of_rows ? law(row.rows / parts, row.cols) : law(row.rows, row.cols / parts));
   }
-  if (of.slices.size() == 2)
-    all.push_back(law(row.rows * all[0] * 0 + row.rows / static_cast<double>(of.slices[0].bounds.size() - 1),
-                      row.cols / static_cast<double>(of.slices[1].bounds.size() - 1)));
   return all;
 }
 
@@ -311,7 +308,7 @@ class Reading {
             ++same;
         kind = known && best->unexplained >= 1 && same >= static_cast<double>(best->unexplained) ? "lr_mismatch" : "";
       }
-      found(kind, "", i, how);
+      found(kind, kind == "scale_tp_local" ? all_[i].slices.front().axis : "", i, how);
     }
   }
 

@@ -33,7 +33,7 @@ Explanation fitted(const Subject& s, const Flat& update, const Cutting& cutting,
                 input.kind.empty() ? cutting.how : input.how, "muon", by.recipe};
   e.settings = by.settings;
   e.coefficients = by.recipe != nullptr ? coefficients_name(by.settings) : "";
-  e.steps = by.settings.steps, e.nesterov = input.nesterov;
+  e.steps = by.settings.steps, e.nesterov = input.nesterov, e.input = input;
   const std::vector<Block> groups = by.lines_scaled ? lines_of(cutting, by.longer_side) : cutting.blocks;
   e.lines_scaled = by.lines_scaled;
   e.fit.distance = 2;
@@ -47,7 +47,8 @@ Explanation fitted(const Subject& s, const Flat& update, const Cutting& cutting,
         if (fit.norm[i] > 0) least = std::min(least, fit.beta[i]), most = std::max(most, fit.beta[i]);
       if (!(least > 0) || most > 8 * least) continue;
     }
-    const bool better = decays == Decays::everywhere ? true : fit.distance < 0.7 * e.fit.distance;
+    const bool cautious = by.recipe != nullptr && by.recipe->settings.arithmetic.decay == Decay::cautious;
+    const bool better = decays == Decays::everywhere || fit.distance < (cautious ? 1 : 0.7) * e.fit.distance;
     if (better) e.fit = fit, e.decays = decays;
   }
   for (const Block& block : groups)
@@ -132,7 +133,9 @@ struct Candidate {
 // The best polynomial for a candidate, then Newton–Schulz with it in all the roundings of known recipes.
 std::vector<Explanation> tried(const Subject& s, const Candidate& candidate, const Habits& habits) {
   const Flat input = candidate.made.empty() ? candidate.input.made(s.view) : candidate.made;
-  const Spectra spectra = spectra_of(s, input, candidate.cutting);
+  Spectra spectra = spectra_of(s, input, candidate.cutting);
+  if (candidate.as_it_is)
+    for (Spectrum& each : spectra.blocks) each.norm = 1;
   const Polynomials* best = nullptr;
   double nearest = 2, epsilon = 0;
   const auto look = [&](const Polynomials& one, double added, double margin) {
@@ -216,6 +219,26 @@ Explanation nearest_recipe(const Subject& s, const Habits& habits) {
     for (const Orthogonalizer& one : orthogonalizers(s.parameter.hyper.ns_steps)) attempt(one, input, made);
   }
   return best;
+}
+
+std::optional<Explanation> other_polynomials(const Subject& s, const Explanation& nearest, const Habits& habits) {
+  Flat input = nearest.input.made(s.view);
+  if (nearest.lines_scaled || nearest.settings.normalization.equal_rows) return std::nullopt;
+  if (nearest.settings.precision == Precision::bf16 && nearest.settings.normalization.round_first)
+    round_to_bf16(input.data(), static_cast<Index>(input.size()));
+  const Candidate candidate{meant_cutting(s.parameter), nearest.input, 0, false, input};
+  const Spectra spectra = spectra_of(s, input, candidate.cutting);
+  double own = 1, other = 1;
+  for (const Polynomials& one : polynomials()) {
+    const double distance = spectral_distance(spectra, one, 0);
+    const bool same = one.known && one.coefficients == nearest.coefficients && one.steps == nearest.steps;
+    if (same) own = std::min(own, distance);
+    else other = std::min(other, distance);
+  }
+  if (own < 0.006 || other > 0.35 * own) return std::nullopt;
+  const Explanation found = tried(s, candidate, habits).front();
+  if (found.fit.distance > 1.2 * nearest.fit.distance) return std::nullopt;
+  return found;
 }
 
 std::vector<Explanation> other_explanations(const Subject& s, const Habits& habits) {
