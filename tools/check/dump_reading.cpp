@@ -271,8 +271,13 @@ class DumpReader {
         if (tensor.type == StoredType::other) continue;
         rank.tensors[what + "/" + tensor.name] = {&file, i};
         step.stored_ += tensor.elements();
-        if (what == "before")
-          step.parameters.push_back({tensor.name, tensor.shape, tensor.elements(), Meant::unsaid, {}, given, {{}}});
+        if (what != "before") continue;
+        DumpedParameter& parameter = step.parameters.emplace_back();
+        parameter.name = tensor.name;
+        parameter.shape = tensor.shape;
+        parameter.elements = tensor.elements();
+        parameter.hyper = given;
+        parameter.placements.resize(1);
       }
       if (what == "before" && step.parameters.empty())
         throw UsageError(in_quotes(path) + " has no tensor of F32, BF16 or F16; name a file of weights");
