@@ -255,27 +255,23 @@ ReadParameter DumpedStep::read(const DumpedParameter& parameter) const {
   bool as_moments = true;
   for (int rank = 0; rank < world(); ++rank)
     if (const StoredTensor* master = header("master_before/" + parameter.name, rank))
-      as_moments = as_moments && master->shape == moments.shapes[rank];
+      as_moments = as_moments && !moments.parts[rank].ranges.empty() && master->shape == moments.shapes[rank];
   const Holdings& masters = as_moments ? moments : weights;
 
-  const auto take = [&](const char* tensor, const Holdings& cut, Assembled& into, bool given) {
-    into = assembled(parameter, tensor, cut);
-    if (!given) return find_not_finite(*this, parameter, tensor, into, read.findings);
-    std::vector<Finding> found;
-    find_not_finite(*this, parameter, tensor, into, found);
-    if (!found.empty()) throw NotFiniteError("can't judge what follows: " + found[0].sentence);
-  };
-  const std::string prefix = whole.of_masters ? "master_" : "";
-  const Holdings& stepped = whole.of_masters ? masters : weights;
-  take((prefix + "before").c_str(), stepped, whole.before, true);
-  take("grad", holdings(parameter, Role::grad), whole.grad, true);
-  take((prefix + "after").c_str(), stepped, whole.after, false);
-  take("momentum_before", moments, whole.momentum_before, true);
-  take("momentum_after", moments, whole.momentum_after, false);
-  take("second_before", moments, whole.second_before, true);
-  take("second_after", moments, whole.second_after, false);
-  for (const char* tensor : {"before", "after"})
-    if (!any(tensor)) refuse(fmt::format("no rank has {}", in_quotes(tensor + ("/" + parameter.name))));
+  const Holdings gradient = holdings(parameter, Role::grad);
+  for (const CaseTensor& tensor : kCaseTensors) {
+    const bool stepped = tensor.role == Role::weights, of_master = stepped && whole.of_masters;
+    const std::string name = (of_master ? "master_" : "") + std::string(tensor.name);
+    if (stepped && !any(tensor.name)) refuse("no rank has " + in_quotes(tensor.name + ("/" + parameter.name)));
+    whole.*tensor.of = assembled(parameter, name,
+                                 of_master                      ? masters
+                                 : stepped                      ? weights
+                                 : tensor.role == Role::moments ? moments
+                                                                : gradient);
+    const std::optional<Finding> bad = not_finite(*this, parameter, name, whole.*tensor.of);
+    if (bad && tensor.given) throw NotFiniteError("can't judge what follows: " + bad->sentence);
+    if (bad) read.findings.push_back(*bad);
+  }
   if (step == 1)
     for (Assembled* moment : {&whole.momentum_before, &whole.second_before})
       for (const Assembled::Version& version : moment->versions)

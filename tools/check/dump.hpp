@@ -32,6 +32,21 @@ struct Placement {
 /// The tensors of a parameter that are cut alike.
 enum class Role { weights, grad, moments };
 
+/// A tensor that a dump may have of each parameter, before those that follow from it.
+struct CaseTensor {
+  const char* name;  ///< "before"
+  Role role;
+  Assembled ParameterCase::*of;
+  bool given;  ///< Whether it goes into the step.
+};
+constexpr CaseTensor kCaseTensors[] = {{"before", Role::weights, &ParameterCase::before, true},
+                                       {"momentum_before", Role::moments, &ParameterCase::momentum_before, true},
+                                       {"second_before", Role::moments, &ParameterCase::second_before, true},
+                                       {"grad", Role::grad, &ParameterCase::grad, true},
+                                       {"momentum_after", Role::moments, &ParameterCase::momentum_after, false},
+                                       {"second_after", Role::moments, &ParameterCase::second_after, false},
+                                       {"after", Role::weights, &ParameterCase::after, false}};
+
 /// Who holds which elements of a parameter's tensors.
 struct Holdings {
   std::vector<Part> parts;                        ///< What each rank holds, by rank.

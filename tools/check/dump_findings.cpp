@@ -17,6 +17,44 @@
 namespace muonwalk::check {
 namespace {
 
+// ‖a − b‖ / ‖b‖; infinite where lengths differ.
+double relative_distance(const Flat& a, const Flat& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double apart = 0, of = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    apart += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+    of += double{b[i]} * b[i];
+  }
+  return std::sqrt(apart / of);
+}
+
+// "ranks 0, 2 against rank 1": who has which version.
+std::string versions_text(const Assembled& whole) {
+  std::vector<std::string> texts;
+  for (const Assembled::Version& version : whole.versions) texts.push_back(ranks_list(version.ranks));
+  const bool many = texts.size() > 8;
+  return fmt::format("{}{}", fmt::join(texts.begin(), many ? texts.begin() + 8 : texts.end(), " against "),
+                     many ? " and more" : "");
+}
+
+// The one axis along which ranks with different versions lie.
+std::string axis_of_versions(const DumpedStep& step, const Assembled& whole) {
+  RankPairs pairs;
+  for (const Assembled::Version& version : whole.versions)
+    if (&version != &whole.versions.front())
+      for (const int one : whole.versions.front().ranks)
+        for (const int other : version.ranks) pairs.emplace_back(one, other);
+  return axis_between(step, pairs);
+}
+
+// The first element in which the second version differs from the first.
+std::string first_difference(const std::vector<std::int64_t>& shape, const Assembled& whole) {
+  const Flat &a = whole.versions[0].values, &b = whole.versions[1].values;
+  std::size_t i = 0;
+  while (std::memcmp(&a[i], &b[i], sizeof(float)) == 0) ++i;
+  return fmt::format("first in {}: {} against {}", element_text(shape, static_cast<std::int64_t>(i)), a[i], b[i]);
+}
+
 // Copies of a tensor that differ.
 Finding split_finding(const DumpedStep& step, const DumpedParameter& parameter, const char* tensor,
                       const Assembled& whole) {
@@ -64,6 +102,7 @@ void find_unlike_masters(const DumpedStep& step, const DumpedParameter& paramete
         if (findings.back().axis.empty() && step.mesh.size() == 1) findings.back().axis = step.mesh[0].first;
         return;
       }
+      if (weights->versions.size() > 1) continue;  // that copies differ says more
       for (std::int64_t i = 0; i < parameter.elements; ++i)
         if (std::abs(version.values[i] - (*master)[i]) > unit * std::abs((*master)[i]) + least) {
           findings.push_back(
@@ -101,24 +140,6 @@ bool all_zero(const Flat& values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }
 
-double relative_distance(const Flat& a, const Flat& b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
-  double apart = 0, of = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    apart += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
-    of += double{b[i]} * b[i];
-  }
-  return std::sqrt(apart / of);
-}
-
-std::string versions_text(const Assembled& whole) {
-  std::vector<std::string> texts;
-  for (const Assembled::Version& version : whole.versions) texts.push_back(ranks_list(version.ranks));
-  const bool many = texts.size() > 8;
-  return fmt::format("{}{}", fmt::join(texts.begin(), many ? texts.begin() + 8 : texts.end(), " against "),
-                     many ? " and more" : "");
-}
-
 std::string axis_between(const DumpedStep& step, const RankPairs& pairs) {
   std::set<std::string> axes;
   for (const auto& [one, other] : pairs) {
@@ -134,38 +155,6 @@ std::string axis_between(const DumpedStep& step, const RankPairs& pairs) {
   return axes.size() == 1 ? *axes.begin() : "";
 }
 
-std::string axis_of_versions(const DumpedStep& step, const Assembled& whole) {
-  RankPairs pairs;
-  for (const Assembled::Version& version : whole.versions)
-    if (&version != &whole.versions.front())
-      for (const int one : whole.versions.front().ranks)
-        for (const int other : version.ranks) pairs.emplace_back(one, other);
-  return axis_between(step, pairs);
-}
-
-std::string first_difference(const std::vector<std::int64_t>& shape, const Assembled& whole) {
-  const Flat &a = whole.versions[0].values, &b = whole.versions[1].values;
-  std::size_t i = 0;
-  while (std::memcmp(&a[i], &b[i], sizeof(float)) == 0) ++i;
-  return fmt::format("first in {}: {} against {}", element_text(shape, static_cast<std::int64_t>(i)), a[i], b[i]);
-}
-
-void find_not_finite(const DumpedStep& step, const DumpedParameter& parameter, const char* tensor,
-                     const Assembled& whole, std::vector<Finding>& findings) {
-  for (const Assembled::Version& version : whole.versions) {
-    const auto at =
-        std::find_if(version.values.begin(), version.values.end(), [](float v) { return !std::isfinite(v); });
-    if (at == version.values.end()) continue;
-    findings.push_back({"not_finite",
-                        "",
-                        {parameter.name},
-                        fmt::format("\"{}/{}\" of step {} has {} in {}", tensor, visible_name(parameter.name),
-                                    step.step, std::isnan(*at) ? "NaN" : "infinity",
-                                    element_text(parameter.shape, at - version.values.begin()))});
-    return;
-  }
-}
-
 void find_raw(const DumpedStep& step, const DumpedParameter& parameter, const Holdings& weights,
               const Holdings& masters, ReadParameter& read) {
   const ParameterCase& whole = read.parameter;
@@ -177,34 +166,38 @@ void find_raw(const DumpedStep& step, const DumpedParameter& parameter, const Ho
                         {&weights.parts, &masters.parts}, read.findings);
   }
   if (!read.findings.empty() || whole.grad.versions.size() > 1) return;
-  for (const auto& [tensor, of] : std::initializer_list<std::pair<const char*, const Assembled*>>{
-           {"before", whole.of_masters ? &before : &whole.before},
-           {"momentum_before", &whole.momentum_before},
-           {"second_before", &whole.second_before},
-           {"after", whole.of_masters ? &after : &whole.after},
-           {"momentum_after", &whole.momentum_after},
-           {"second_after", &whole.second_after}})
-    if (of->versions.size() > 1) return read.findings.push_back(split_finding(step, parameter, tensor, *of));
+  for (const CaseTensor& tensor : kCaseTensors) {
+    const Assembled& of = !whole.of_masters || tensor.role != Role::weights ? whole.*tensor.of
+                          : tensor.given                                    ? before
+                                                                            : after;
+    if (of.versions.size() > 1) return read.findings.push_back(split_finding(step, parameter, tensor.name, of));
+  }
+}
+
+std::optional<Finding> not_finite(const DumpedStep& step, const DumpedParameter& parameter, const std::string& tensor,
+                                  const Assembled& whole) {
+  for (const Assembled::Version& version : whole.versions) {
+    const auto at =
+        std::find_if(version.values.begin(), version.values.end(), [](float value) { return !std::isfinite(value); });
+    if (at != version.values.end())
+      return Finding{"not_finite",
+                     "",
+                     {parameter.name},
+                     fmt::format("\"{}/{}\" of step {} has {} in {}", tensor, visible_name(parameter.name), step.step,
+                                 std::isnan(*at) ? "NaN" : "infinity",
+                                 element_text(parameter.shape, at - version.values.begin()))};
+  }
+  return std::nullopt;
 }
 
 std::optional<Finding> first_split(const DumpedStep& step, const DumpedParameter& parameter) {
-  const Holdings weights = step.holdings(parameter, Role::weights), moments = step.holdings(parameter, Role::moments);
   std::optional<Finding> gradient;
-  for (const auto& [tensor, holdings] :
-       std::initializer_list<std::pair<const char*, const Holdings*>>{{"before", &weights},
-                                                                      {"momentum_before", &moments},
-                                                                      {"second_before", &moments},
-                                                                      {"grad", nullptr},
-                                                                      {"momentum_after", &moments},
-                                                                      {"second_after", &moments},
-                                                                      {"after", &weights}}) {
-    const bool is_gradient = holdings == nullptr;
-    const Assembled whole =
-        step.assembled(parameter, tensor, is_gradient ? step.holdings(parameter, Role::grad) : *holdings);
+  for (const CaseTensor& tensor : kCaseTensors) {
+    const Assembled whole = step.assembled(parameter, tensor.name, step.holdings(parameter, tensor.role));
     if (whole.versions.size() < 2) continue;
     if (gradient) return gradient;
-    Finding finding = split_finding(step, parameter, tensor, whole);
-    if (!is_gradient) return finding;
+    Finding finding = split_finding(step, parameter, tensor.name, whole);
+    if (tensor.role != Role::grad) return finding;
     finding.kind = "gradient_not_reduced";
     gradient = finding;
   }

@@ -19,11 +19,6 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "muonwalk-dump 1";
 constexpr std::int64_t kMostRanks = 1'000'000;
 
-// What begins the names of a dump's tensors.
-constexpr const char* kTensors[] = {"before",         "grad",          "after",
-                                    "master_before",  "master_after",  "momentum_before",
-                                    "momentum_after", "second_before", "second_after"};
-
 // Where something of a file's metadata stands, to be refused in a sentence that names file and place.
 struct Place {
   std::string file, name;  // "\"mesh\"", "the placements of \"w\""
@@ -97,12 +92,19 @@ DumpedParameter described(const Place& place, const std::string& name, const Jso
       place.refuse("has a shape of more elements than can be");
     parameter.elements *= parameter.shape.back();
   }
-  const std::string meant = entry.contains("optimizer") ? place.text(entry, "optimizer") : "";
+  const std::string meant =
+      entry.contains("optimizer") && entry["optimizer"].is_string() ? place.text(entry, "optimizer") : "";
   parameter.meant = meant == "muon"    ? Meant::muon
                     : meant == "adamw" ? Meant::adamw
                     : meant == "none"  ? Meant::none
                                        : Meant::unsaid;
-  if (entry.contains("hyper")) take_hyper(place, entry["hyper"], parameter.hyper);
+  if (entry.contains("hyper")) {
+    Hyper own;
+    take_hyper(place, entry["hyper"], own);
+    if (own.lr) parameter.hyper.adamw.lr = own.lr;  // a rate of its own is also meant where AdamW steps it
+    if (own.weight_decay) parameter.hyper.adamw.weight_decay = own.weight_decay;
+    take_hyper(place, entry["hyper"], parameter.hyper);
+  }
   if (!entry.contains("blocks") || entry["blocks"].is_null()) return parameter;
   const Json& blocks = entry["blocks"];
   if (!blocks.is_object() || !blocks.contains("dim") || !blocks.contains("sizes") || !blocks["sizes"].is_array())
@@ -335,8 +337,11 @@ class DumpReader {
     for (std::size_t i = 0; i < file.reader->tensors().size(); ++i) {
       const StoredTensor& tensor = file.reader->tensors()[i];
       const std::size_t slash = std::min(tensor.name.find('/'), tensor.name.size());
-      const std::string what = tensor.name.substr(0, slash);
-      if (std::find(std::begin(kTensors), std::end(kTensors), what) == std::end(kTensors)) continue;
+      std::string what = tensor.name.substr(0, slash);
+      if (what == "master_before" || what == "master_after") what.erase(0, 7);
+      if (std::none_of(std::begin(kCaseTensors), std::end(kCaseTensors),
+                       [&](const auto& one) { return one.name == what; }))
+        continue;
       const Place place = file.place("tensor " + in_quotes(tensor.name));
       if (index.count(tensor.name.substr(std::min(slash + 1, tensor.name.size()))) == 0)
         place.refuse("belongs to no parameter that its \"parameters\" list");

@@ -49,14 +49,16 @@ std::string law_words(const std::string& law, const std::optional<double>& value
   return law.empty() ? short_number(*value) : fmt::format("{} = {}", law, short_number(*value));
 }
 
-// What to look for where this was found, the test that would have caught it, and who has reported the like.
-std::vector<std::string> catalogue_lines(const std::string& kind) {
+// What to look for where this was found, if it isn't said yet; the test that would have caught it, and who has reported
+// the like.
+std::vector<std::string> catalogue_lines(const Finding& finding) {
   static const Json catalogue = Json::parse(sim::page_texts::catalogue_json);
   std::vector<std::string> lines;
-  if (!catalogue.contains(kind)) return lines;
-  const Json& entry = catalogue[kind];
-  for (const auto& [field, heading] : {std::pair{"look_for", "Look for: "}, std::pair{"test", "A test for it: "}})
-    if (entry.contains(field)) lines.push_back(heading + entry[field].get<std::string>());
+  if (!catalogue.contains(finding.kind)) return lines;
+  const Json& entry = catalogue[finding.kind];
+  if (const auto text = entry.value("look_for", std::string()); finding.sentence.find(text) == std::string::npos)
+    lines.push_back(text);
+  if (entry.contains("test")) lines.push_back("A test for it: " + entry["test"].get<std::string>());
   if (entry.contains("reports"))
     for (const Json& report : entry["reports"])
       lines.push_back(
@@ -92,7 +94,7 @@ std::vector<std::string> verdict_text(const DumpVerdict& verdict) {
                                         visible_names(finding.parameters)),
                             0, 2));
     append(lines, paragraph(finding.sentence, 2, 2));
-    for (const std::string& advice : catalogue_lines(finding.kind)) append(lines, paragraph(advice, 2, 4));
+    for (const std::string& advice : catalogue_lines(finding)) append(lines, paragraph(advice, 2, 4));
   }
   // Why a parameter isn't clean, where no finding says so.
   for (const ParameterVerdict& parameter : verdict.parameters) {

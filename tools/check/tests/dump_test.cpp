@@ -183,6 +183,27 @@ TEST_CASE("cuts: an axis that cuts a dimension is listed with all of its bounds"
   CHECK(whole.moment_parts.empty());
 }
 
+TEST_CASE("masters may be cut as weights are, or as moments; a parameter's own hyperparameters come first") {
+  const Json owner = {{{"axis", "dp"}, {"kind", "owner"}, {"rank", 1}}};
+  for (const char* role : {"weights", "moments"}) {
+    DumpWriting dump({{"dp", 2}});
+    dump.hyper = {{"lr", 3}, {"adamw", {{"lr", 2}, {"weight_decay", 0.5}}}};
+    dump.parameter("w", {4, 6}, {{"weights", Json::array()}, {"grad", Json::array()}, {"moments", owner}});
+    for (Json& rank : dump.parameters) rank["w"]["hyper"] = {{"weight_decay", 0}};
+    for (const char* what : {"before", "grad", "after"}) dump.tensor(what, "w", random_flat(24, 1));
+    for (const char* what : {"master_before", "master_after"}) dump.tensor(what, "w", random_flat(24, 1), "F32", role);
+    const DumpedStep step = read_back(dump);
+    const ReadParameter read = step.read(step.parameters[0]);
+    CHECK(read.findings.empty());
+    CHECK(same_bits(read.parameter.before.values(), random_flat(24, 1)));
+    CHECK(read.parameter.before.versions[0].ranks.size() == (role[0] == 'w' ? 2 : 1));
+    CHECK(read.parameter.hyper.lr == 3);
+    CHECK(read.parameter.hyper.weight_decay == 0);
+    CHECK(read.parameter.hyper.adamw.lr == 2);
+    CHECK(read.parameter.hyper.adamw.weight_decay == 0);
+  }
+}
+
 TEST_CASE("broken dumps: each is refused in one sentence that says what is wrong") {
   CHECK(refusal([](DumpWriting&) {}) == "(no UsageError)");
   const auto placed = [](const Json& list) { return described([=](Json& w) { w["placements"] = list; }); };
