@@ -1,3 +1,4 @@
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "tools/check/evidence.hpp"
@@ -8,9 +9,12 @@ extern const char* const catalogue_json;
 
 namespace muonwalk::check {
 
-std::string advice_on(const std::string& kind) {
+std::string bug_text(const std::string& kind) {
   static const nlohmann::json catalogue = nlohmann::json::parse(sim::page_texts::catalogue_json);
-  return catalogue.contains(kind) ? catalogue.at(kind).value("look_for", "") : "";
+  if (!catalogue.contains(kind)) return "";
+  std::string text = catalogue.at(kind).at("bug");
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
 }
 
 }  // namespace muonwalk::check

@@ -45,8 +45,7 @@ Evidence evidence_of(const ParameterCase& parameter, Habits& habits);
 /// What all of them are together.
 DumpVerdict verdict_of(std::vector<Evidence> all);
 
-/// What to look for where a bug of this kind was found, from the catalogue: its sentence, its public reports and the
-/// test that would have caught it. Empty for a kind that isn't in it.
-std::string advice_on(const std::string& kind);
+/// What a bug of this kind is, from the catalogue, as the beginning of a sentence. Empty for a kind that isn't in it.
+std::string bug_text(const std::string& kind);
 
 }  // namespace muonwalk::check

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,7 @@ struct Explanation {
 
 /// What the search has in hand of one parameter.
 struct Subject {
+  std::string role;  ///< The parameter's role and shape: what those that are alike have in common.
   const ParameterCase& parameter;
   const View& view;
   const Step& step;
@@ -41,6 +44,8 @@ struct Habits {
   std::optional<Orthogonalizer> orthogonalizer;
   std::optional<bool> nesterov;
   int threads = 1;
+  /// Of each role and shape that was searched: the candidates that came nearest. The next of its kind looks at them alone.
+  std::map<std::string, std::set<std::string>> nearest;
 };
 
 /// The nearest of the known recipes, with what they may take as input, on the matrices that are meant.
@@ -51,7 +56,7 @@ Explanation nearest_recipe(const Subject& subject, const Habits& habits);
 std::optional<Explanation> other_polynomials(const Subject& subject, const Explanation& nearest, const Habits& habits);
 
 /// Everything else: other blocks, other inputs, other polynomials. The nearest explanation first, each kind once.
-std::vector<Explanation> other_explanations(const Subject& subject, const Habits& habits);
+std::vector<Explanation> other_explanations(const Subject& subject, Habits& habits);
 
 /// What is not orthogonalized: AdamW, sign, momentum itself. The nearest first.
 std::vector<Explanation> elementwise_explanations(const Subject& subject);

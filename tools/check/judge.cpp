@@ -1,6 +1,7 @@
 #include "tools/check/judge.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -172,7 +173,7 @@ class Examination {
   void take(const Explanation& by, bool sure) { e_.by = by, e_.sure = sure; }
 
   void direction() {
-    const Subject subject{p_, v_, step_, moments_};
+    const Subject subject{fmt::format("{} {}", e_.role, fmt::join(p_.shape, " ")), p_, v_, step_, moments_};
     const double limit = subject.limit();
     const double strict = 0.01 + 0.35 * step_.noise() + (p_.grad.dtype == "F32" ? 0 : 0.02);
     std::vector<Explanation> plain = elementwise_explanations(subject);
@@ -238,6 +239,8 @@ class Examination {
     std::stable_sort(others.begin(), others.end(),
                      [](const auto& x, const auto& y) { return x.fit.distance < y.fit.distance; });
     choose(others, plain, limit);
+    if (e_.sure && e_.by->recipe != nullptr && !habits_.orthogonalizer)
+      habits_.orthogonalizer = Orthogonalizer{e_.by->recipe, e_.by->settings, false, false};
     if (e_.sure) return;
     e_.moved = Sketch(step_.moved), e_.weights = Sketch(*v_.before);
     for (const Input& input : moments_.inputs)

@@ -439,6 +439,9 @@ class Reading {
   DumpVerdict told() {
     DumpVerdict verdict;
     std::map<std::string, std::size_t> place;
+    std::set<std::string> names;
+    for (const Evidence& e : all_) names.insert(e.name);
+    count_ = names.size();
     const auto worse = [](Verdict v) {
       return v == Verdict::differs ? 3 : v == Verdict::unknown ? 2 : v == Verdict::clean ? 1 : 0;
     };
@@ -503,10 +506,9 @@ class Reading {
   }
 
   std::string sentence(const std::string& kind, const std::string& how, const std::vector<std::string>& names) const {
-    const std::string what = advice_on(kind);
-    return fmt::format("{}{} of {}: {}.{}", kind.empty() ? "Something deviates in " : "",
-                       count_text(static_cast<std::int64_t>(names.size()), "parameter"), all_.size(), how,
-                       what.empty() ? "" : " " + what);
+    const std::string bug = bug_text(kind);
+    return fmt::format("{}: {} ({} of {}).", bug.empty() ? "Something deviates that no known bug explains" : bug, how,
+                       names.size(), count_text(static_cast<std::int64_t>(count_), "parameter"));
   }
 
   struct Found {
@@ -518,6 +520,7 @@ class Reading {
   std::map<std::string, Found> findings_;
   std::vector<std::string> beta_law_, alpha_law_;
   std::vector<double> rate_;
+  std::size_t count_ = 0;  // of parameters
 };
 
 }  // namespace

@@ -206,6 +206,7 @@ Explanation nearest_recipe(const Subject& s, const Habits& habits) {
     const Explanation e = fitted(s, orthogonalized(made, meant, by.settings), meant, by, input);
     const bool plainer = !e.lines_scaled || e.fit.distance < 0.5 * best.fit.distance;
     if (e.fit.distance < best.fit.distance && plainer) best = e;
+    return e.fit.distance;
   };
   for (const Input& input : s.moments.inputs) {
     if (!input.kind.empty()) continue;
@@ -213,10 +214,21 @@ Explanation nearest_recipe(const Subject& s, const Habits& habits) {
     attempt(*habits.orthogonalizer, input, input.made(s.view));
     if (explains(best, sure)) return best;
   }
+  if (habits.orthogonalizer && best.fit.distance > 0.15) return best;  // no other recipe's rounding is so far off
   for (const Input& input : s.moments.inputs) {
     if (!input.kind.empty()) continue;
     const Flat made = input.made(s.view);
-    for (const Orthogonalizer& one : orthogonalizers(s.parameter.hyper.ns_steps)) attempt(one, input, made);
+    std::map<std::string, double> in_fp32;
+    for (const Orthogonalizer& one : orthogonalizers(s.parameter.hyper.ns_steps)) {
+      const NewtonSchulzSettings& n = one.settings;
+      const std::string twin = fmt::format("{} {} {} {} {}", coefficients_name(n), n.steps, n.normalization.cushion,
+                                           n.normalization.equal_rows, one.lines_scaled);
+      if (n.precision == Precision::fp32) {
+        in_fp32[twin] = attempt(one, input, made);
+      } else if (in_fp32[twin] < 0.3 || coefficients_name(n) == "cans") {  // roundings make less of a difference
+        attempt(one, input, made);
+      }
+    }
   }
   return best;
 }
@@ -235,20 +247,28 @@ std::optional<Explanation> other_polynomials(const Subject& s, const Explanation
     if (same) own = std::min(own, distance);
     else other = std::min(other, distance);
   }
-  if (own < 0.006 || other > 0.35 * own) return std::nullopt;
-  const Explanation found = tried(s, candidate, habits).front();
+  const bool nobodys = own > 0.012 && spectra.free_distance < 0.2 * own && other > 0.35 * own;
+  if (own < 0.006 || (other > 0.35 * own && !nobodys)) return std::nullopt;
+  Explanation found = tried(s, candidate, habits).front();
+  if (nobodys) found.kind = "ns_coefficients", found.how = "of no known set";
   if (found.fit.distance > 1.2 * nearest.fit.distance) return std::nullopt;
   return found;
 }
 
-std::vector<Explanation> other_explanations(const Subject& s, const Habits& habits) {
+std::vector<Explanation> other_explanations(const Subject& s, Habits& habits) {
   std::vector<Candidate> candidates;
   const std::vector<Cutting> all = cuttings(s.parameter);
   const Stack stack(s.parameter.shape);
+  // A quick look first, with coefficients that may not be the right ones: spectra are dearer.
+  NewtonSchulzSettings quick = habits.orthogonalizer ? habits.orthogonalizer->settings : recipe_named("emerging").settings.newton_schulz;
+  quick.precision = Precision::fp32, quick.threads = habits.threads, quick.normalization.equal_rows = false;
+  const std::set<std::string> alike = habits.nearest[s.role];
+  const auto name_of = [](const Candidate& c) { return c.cutting.kind + c.cutting.how + c.input.kind + c.input.how; };
   const auto consider = [&](Candidate candidate) {
-    const Flat& input = candidate.made;
-    candidate.score =
-        spectra_of(s, input.empty() ? candidate.input.made(s.view) : input, candidate.cutting).free_distance;
+    if (!alike.empty() && !candidate.cutting.kind.empty() && alike.count(name_of(candidate)) == 0) return;
+    const Flat input = candidate.made.empty() ? candidate.input.made(s.view) : candidate.made;
+    const Flat update = orthogonalized(input, candidate.cutting, quick, candidate.as_it_is);
+    candidate.score = fit_of(s.step, update, candidate.cutting.blocks).distance;
     candidates.push_back(std::move(candidate));
   };
   for (const Input& input : s.moments.inputs) {
@@ -276,8 +296,20 @@ std::vector<Explanation> other_explanations(const Subject& s, const Habits& habi
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.score < y.score; });
+  std::vector<Candidate> looked_at;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (i >= 6 && !candidates[i].cutting.kind.empty()) continue;
+    Candidate& candidate = candidates[i];
+    const Flat input = candidate.made.empty() ? candidate.input.made(s.view) : candidate.made;
+    candidate.score = spectra_of(s, input, candidate.cutting).free_distance;
+    looked_at.push_back(std::move(candidate));
+  }
+  candidates = std::move(looked_at);
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& x, const auto& y) { return x.score < y.score; });
   std::vector<Explanation> found;
-  for (std::size_t i = 0; i < candidates.size() && i < 8; ++i) {
+  for (std::size_t i = 0; i < candidates.size() && i < 6; ++i) {
+    habits.nearest[s.role].insert(name_of(candidates[i]));
     if (i > 1 && candidates[i].score > std::max(0.1, 4 * candidates.front().score)) break;
     for (Explanation& e : tried(s, candidates[i], habits)) {
       if (candidates[i].input.kind != "local_norm" && candidates[i].cutting.kind.empty()) e.axis.clear();
@@ -370,13 +402,17 @@ std::optional<Explanation> local_explanation(const Subject& s, const Habits& hab
     for (const Input& input : s.moments.inputs) {
       if (!input.kind.empty()) continue;
       const Flat made = input.made(s.view);
-      std::vector<Orthogonalizer> by = orthogonalizers(s.parameter.hyper.ns_steps);
-      if (habits.orthogonalizer) by.insert(by.begin(), *habits.orthogonalizer);
+      std::vector<Orthogonalizer> by = {};
+      if (habits.orthogonalizer) by = {*habits.orthogonalizer};
+      else by = orthogonalizers(s.parameter.hyper.ns_steps);
+      if (!habits.orthogonalizer)
+        by.erase(std::remove_if(by.begin(), by.end(), [](const auto& o) { return o.settings.precision == Precision::bf16; }),
+                 by.end());
       for (Orthogonalizer& one : by) {
         if (one.lines_scaled || most == all.size()) continue;
         one.settings.threads = habits.threads;
         const Flat update = orthogonalized(made, meant, one.settings);
-        const double limit = 1.5 * s.limit();
+        const double limit = habits.orthogonalizer ? 1.5 * s.limit() : 0.12 + s.limit();
         std::vector<Fit> own;
         for (const Ranges& at : all) own.push_back(fit_of(s.step, update, at));
         std::string kind;
@@ -398,7 +434,7 @@ std::optional<Explanation> local_explanation(const Subject& s, const Habits& hab
           }
           if (own[i].distance <= limit) continue;
           bool other = false;
-          for (std::size_t j = 0; j < all.size() && !other; ++j) {
+          for (std::size_t j = 0; j < all.size() && !other && all.size() <= 64; ++j) {
             if (j == i || all[i].size() != all[j].size()) continue;
             const Index shift = all[j].front().first - all[i].front().first;
             bool alike = true;
@@ -411,7 +447,7 @@ std::optional<Explanation> local_explanation(const Subject& s, const Habits& hab
             says("shard_of_other_rank");
             continue;
           }
-          for (Index shift = 1; shift <= 256 && !other; ++shift)
+          for (Index shift = 1; shift <= 256 && !other && some; ++shift)
             for (const Index by_so_much : {shift, -shift}) {
               Ranges inner = all[i];  // ends may hold something else
               inner.front().first = std::min(inner.front().second, inner.front().first + shift);

@@ -29,7 +29,7 @@ bool same_orthogonalizer(const Orthogonalizer& left, const Orthogonalizer& right
 
 std::vector<Orthogonalizer> orthogonalizers(std::optional<int> steps) {
   std::vector<Orthogonalizer> all;
-  for (const Precision precision : {Precision::bf16, Precision::fp32})
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
     for (const Recipe& recipe : recipes())
       for (const bool asked : {true, false}) {
         if (asked && !steps) continue;
