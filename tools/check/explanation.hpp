@@ -58,8 +58,10 @@ std::optional<Explanation> other_polynomials(const Subject& subject, const Expla
 /// Everything else: other blocks, other inputs, other polynomials. The nearest explanation first, each kind once.
 std::vector<Explanation> other_explanations(const Subject& subject, Habits& habits);
 
-/// What is not orthogonalized: AdamW, sign, momentum itself. The nearest first.
-std::vector<Explanation> elementwise_explanations(const Subject& subject);
+/// What is not orthogonalized: AdamW, sign, momentum itself. The nearest first. Looked at in the ranges `live`; empty: in
+/// all.
+std::vector<Explanation> elementwise_explanations(const Subject& subject,
+                                                  const std::vector<std::pair<Index, Index>>& live);
 
 /// Rank by rank: which parts a known recipe explains, which have another part's update, a shifted one, or none. Nothing
 /// where all parts deviate, or none.

@@ -79,6 +79,7 @@ class Examination {
       const bool adamw = p_.meant == Meant::adamw || !matrix_;
       moments_ = moments_of(p_, v_, adamw);
       e_.deviations = moments_.deviations;
+      find_live();
       direction();
       if (e_.by && e_.sure) conclude();
     }
@@ -108,6 +109,7 @@ class Examination {
       return true;
     }
     step_ = step_between(*v_.before, *v_.after, p_.after.dtype);
+    e_.noise = step_.noise() * (step_.moved.size() < 1024 ? 1 : 0.1);
     const bool moved = step_.squares > 0;
     if (p_.meant == Meant::none) {
       say(Verdict::clean, "");
@@ -144,6 +146,18 @@ class Examination {
     return false;
   }
 
+  void find_live() {
+    bool stale = false;
+    for (const Part& part : p_.parts) {
+      bool zero = !part.ranges.empty();
+      for (const auto& [begin, end] : part.ranges)
+        for (Index i = begin; i < end; ++i) zero = zero && step_.moved[static_cast<std::size_t>(i)] == 0;
+      stale = stale || zero;
+      if (!zero) live_.insert(live_.end(), part.ranges.begin(), part.ranges.end());
+    }
+    if (!stale || live_.empty()) live_.clear();
+  }
+
   // Whether a step of the learning rate that hyper gives can be seen in weights of this dtype.
   bool visible() const {
     const std::optional<double> lr = p_.meant == Meant::adamw ? p_.hyper.adamw.lr : p_.hyper.lr;
@@ -175,8 +189,8 @@ class Examination {
   void direction() {
     const Subject subject{fmt::format("{} {}", e_.role, fmt::join(p_.shape, " ")), p_, v_, step_, moments_};
     const double limit = subject.limit();
-    const double strict = 0.01 + 0.35 * step_.noise() + (p_.grad.dtype == "F32" ? 0 : 0.02);
-    std::vector<Explanation> plain = elementwise_explanations(subject);
+    const double strict = 0.01 + std::max(0.35 * step_.noise(), e_.noise) + (p_.grad.dtype == "F32" ? 0 : 0.02);
+    std::vector<Explanation> plain = elementwise_explanations(subject, live_);
     const bool adamw_first = p_.meant == Meant::adamw || !matrix_;
     const auto try_plain = [&] {
       if (plain.empty() || plain.front().fit.distance > strict) return false;
@@ -201,6 +215,10 @@ class Examination {
         return true;
       }
       if (p_.meant == Meant::unsaid && first.optimizer == "adamw") first.kind.clear();
+      if (!live_.empty()) {
+        first.kind = "stale_shard", first.how = "a rank's part did not move";
+        for (const Cut& cut : p_.cuts) first.axis = cut.axis;
+      }
       if (first.optimizer == "adamw" && !adamw_first) e_.deviations = (moments_ = moments_of(p_, v_, true)).deviations;
       take(first, true);
       return true;
@@ -269,8 +287,9 @@ class Examination {
         std::max(limit, first.kind.empty() || first.kind == "ns_coefficients" ? 0.06 + 0.35 * step_.noise()
                                                                               : 0.045 + 0.35 * step_.noise());
     const double apart = second == nullptr ? 1 : second->fit.distance;
-    const bool alone = apart > std::max(2 * first.fit.distance, first.fit.distance + 0.02);
+    const bool alone = first.kind.empty() || apart > std::max(2 * first.fit.distance, first.fit.distance + 0.02);
     take(first, first.fit.distance <= allowed && alone);
+    e_.likely = first.fit.distance <= allowed;
     if (second != nullptr) e_.next = *second;
     if (e_.sure) return;
     if (!moments_.known && !(first.kind == "momentum_ignored" && e_.sure)) {
@@ -327,6 +346,7 @@ class Examination {
   Step step_;
   Moments moments_;
   Fit alone_;
+  std::vector<std::pair<Index, Index>> live_;  // where it moved, if some ranks' parts did not
   bool matrix_ = false;
 };
 

@@ -136,6 +136,7 @@ class Reading {
       const Evidence& e = all_[i];
       for (const Deviation& deviation : e.deviations) found(deviation.kind, deviation.axis, i, deviation.how);
     }
+    corroborated();
     swapped();
     in_some_layers();
     sizes();
@@ -159,6 +160,16 @@ class Reading {
     static const std::set<std::string> harmless = {"momentum_coefficient", "momentum_overwritten", "gradient_scaled",
                                                    "one_rank_gradient",    "gradient_not_reduced", "stale_shard"};
     return e.deviations.empty() || harmless.count(e.deviations.front().kind) > 0;
+  }
+
+  // What is nearest and near, but not alone, is believed where others are surely so.
+  void corroborated() {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      Evidence& e = all_[i];
+      if (e.sure || !e.likely || e.verdict != Verdict::unknown || findings_.count(e.by->kind) == 0) continue;
+      e.sure = true, e.reason = e.by->how;
+      found(e.by->kind, e.by->axis, i, e.by->how);
+    }
   }
 
   void swapped() {
@@ -237,7 +248,7 @@ class Reading {
                static_cast<double>(by.shapes[g].second),
                row.beta + weight * by.fit.beta[g],
                row.norm + weight,
-               tolerance + e_noise(e)};
+               tolerance + e.noise};
       }
       for (auto& [shape, row] : by_shape) row.beta /= row.norm, row.norm = std::sqrt(row.norm), rows.push_back(row);
     }
@@ -312,8 +323,6 @@ class Reading {
     }
   }
 
-  double e_noise(const Evidence& e) const { return e.by->fit.distance < 0.03 ? 0 : 0.02; }
-
   // An update that is clipped by its norm, or by that of all of them, has a norm that depends on no shape.
   bool clipped(const std::vector<SizeRow>& rows, const SizeReading& reading,
                const std::function<double(const SizeRow&)>& lr) {
@@ -344,7 +353,7 @@ class Reading {
       const AdamwHyper& a = e.hyper.adamw;
       if (!a.lr) continue;
       const double seen = e.by->fit.mean_beta() / *a.lr;
-      if (alike(seen, 1, 0.01)) continue;
+      if (alike(seen, 1, 0.01 + e.noise)) continue;
       const double b1 = a.beta1.value_or(0.9), b2 = a.beta2.value_or(0.95);
       const auto correction = [&](double t) {
         return t == 0 ? 1 : std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t));
@@ -354,7 +363,7 @@ class Reading {
       for (double t = 1; t <= std::min(20.0, static_cast<double>(e.step) + 2); ++t) steps.push_back(t);
       for (const double t : {-2, -1, 1, 2}) steps.push_back(std::max(1.0, static_cast<double>(e.step) + t));
       for (const double t : steps)
-        if (step < 0 && alike(seen, correction(t) / correction(static_cast<double>(e.step)), 4e-3)) step = t;
+        if (step < 0 && e.noise < 2e-3 && alike(seen, correction(t) / correction(static_cast<double>(e.step)), 4e-3)) step = t;
       rate_[i] = seen;
       if (step >= 0) {
         rate_[i] = 1;

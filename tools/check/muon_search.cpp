@@ -247,7 +247,8 @@ std::optional<Explanation> other_polynomials(const Subject& s, const Explanation
     if (same) own = std::min(own, distance);
     else other = std::min(other, distance);
   }
-  const bool nobodys = own > 0.012 && spectra.free_distance < 0.2 * own && other > 0.35 * own;
+  own = std::min(own, nearest.fit.distance);
+  const bool nobodys = nearest.settings.precision == Precision::fp32 && own > 0.012 && spectra.free_distance < 0.2 * own && other > 0.35 * own;
   if (own < 0.006 || (other > 0.35 * own && !nobodys)) return std::nullopt;
   Explanation found = tried(s, candidate, habits).front();
   if (nobodys) found.kind = "ns_coefficients", found.how = "of no known set";
@@ -325,13 +326,13 @@ std::vector<Explanation> other_explanations(const Subject& s, Habits& habits) {
   return found;
 }
 
-std::vector<Explanation> elementwise_explanations(const Subject& s) {
+std::vector<Explanation> elementwise_explanations(const Subject& s, const std::vector<std::pair<Index, Index>>& live) {
   std::vector<Explanation> found;
   const ParameterCase& p = s.parameter;
   const View& v = s.view;
   const auto consider = [&](const std::string& optimizer, const std::string& how, const Flat& update) {
     Explanation e{"", "", how, optimizer};
-    e.fit = fit_of(s.step, update);
+    e.fit = live.empty() ? fit_of(s.step, update) : fit_of(s.step, update, live);
     e.shapes = {{0, 0}};
     const Fit cautious = fit_of(s.step, update, Decays::where_signs_agree);
     if (cautious.distance < 0.5 * e.fit.distance) e.fit = cautious, e.decays = Decays::where_signs_agree;
@@ -447,13 +448,16 @@ std::optional<Explanation> local_explanation(const Subject& s, const Habits& hab
             says("shard_of_other_rank");
             continue;
           }
-          for (Index shift = 1; shift <= 256 && !other && some; ++shift)
+          std::vector<Index> shifts;
+          for (Index k = 1; k <= 256; ++k) shifts.push_back(k);
+          for (Index k = 1; k <= 64; ++k) shifts.push_back(k * s.parameter.shape.back());
+          for (const Index shift : some ? shifts : std::vector<Index>{})
             for (const Index by_so_much : {shift, -shift}) {
-              Ranges inner = all[i];  // ends may hold something else
-              inner.front().first = std::min(inner.front().second, inner.front().first + shift);
-              inner.back().second = std::max(inner.back().first, inner.back().second - shift);
-              if (inner.back().second - inner.front().first < 16) break;
-              if (!other && fit_of(s.step, update, inner, by_so_much).distance <= limit) other = true;
+              Ranges inner = all[i];  // what runs over its end may hold something else
+              if (by_so_much > 0) inner.back().second -= shift;
+              else inner.front().first += shift;
+              if (other || inner.size() > 1 || inner.back().second - inner.front().first < 32) continue;
+              other = fit_of(s.step, update, inner, by_so_much).distance <= limit;
             }
           if (other) says("padding_shifts");
         }
