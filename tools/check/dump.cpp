@@ -4,13 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "src/text/names.hpp"
-#include "tools/check/dump_findings.hpp"
 
 namespace muonwalk::check {
 namespace {
@@ -99,6 +98,10 @@ std::int64_t elements_of(const Part& part) {
 }
 
 }  // namespace
+
+bool same_bits(const Flat& left, const Flat& right) {
+  return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
+}
 
 std::string element_text(const std::vector<std::int64_t>& shape, std::int64_t element) {
   std::vector<std::int64_t> index(shape.size());
@@ -231,53 +234,8 @@ Assembled DumpedStep::assembled(const DumpedParameter& parameter, const std::str
   return whole;
 }
 
-ReadParameter DumpedStep::read(const DumpedParameter& parameter) const {
-  ReadParameter read;
-  ParameterCase& whole = read.parameter;
-  whole.name = parameter.name;
-  whole.shape = parameter.shape;
-  whole.meant = parameter.meant;
-  whole.blocks = parameter.blocks;
-  whole.hyper = parameter.hyper;
-  whole.step = step;
-  whole.mesh = mesh;
-
-  const Holdings weights = holdings(parameter, Role::weights), moments = holdings(parameter, Role::moments);
-  const auto any = [&](const std::string& tensor) {
-    for (int rank = 0; rank < world(); ++rank)
-      if (header(tensor + "/" + parameter.name, rank) != nullptr) return true;
-    return false;
-  };
-  whole.of_masters = any("master_before");
-  if (whole.of_masters != any("master_after"))
-    refuse(in_quotes(parameter.name) + " has masters before or after the step, but not both");
-  // Masters are cut as moments are, or as weights: their shapes say which.
-  bool as_moments = true;
-  for (int rank = 0; rank < world(); ++rank)
-    if (const StoredTensor* master = header("master_before/" + parameter.name, rank))
-      as_moments = as_moments && !moments.parts[rank].ranges.empty() && master->shape == moments.shapes[rank];
-  const Holdings& masters = as_moments ? moments : weights;
-
-  const Holdings gradient = holdings(parameter, Role::grad);
-  for (const CaseTensor& tensor : kCaseTensors) {
-    const bool stepped = tensor.role == Role::weights, of_master = stepped && whole.of_masters;
-    const std::string name = (of_master ? "master_" : "") + std::string(tensor.name);
-    if (stepped && !any(tensor.name)) refuse("no rank has " + in_quotes(tensor.name + ("/" + parameter.name)));
-    whole.*tensor.of = assembled(parameter, name,
-                                 of_master                      ? masters
-                                 : stepped                      ? weights
-                                 : tensor.role == Role::moments ? moments
-                                                                : gradient);
-    const std::optional<Finding> bad = not_finite(*this, parameter, name, whole.*tensor.of);
-    if (bad && tensor.given) throw NotFiniteError("can't judge what follows: " + bad->sentence);
-    if (bad) read.findings.push_back(*bad);
-  }
-  if (step == 1)
-    for (Assembled* moment : {&whole.momentum_before, &whole.second_before})
-      for (const Assembled::Version& version : moment->versions)
-        if (std::any_of(version.values.begin(), version.values.end(), [](float value) { return value != 0; }))
-          refuse(fmt::format("the moments of {} before step 1 are not zero", in_quotes(parameter.name)));
-
+std::vector<Cut> DumpedStep::cuts(const DumpedParameter& parameter) const {
+  std::vector<Cut> cuts;
   for (std::size_t i = 0; i < parameter.placements[0][0].size(); ++i) {
     const Placement& placement = parameter.placements[0][0][i];
     if (placement.kind == Placement::replicate) continue;
@@ -289,13 +247,9 @@ ReadParameter DumpedStep::read(const DumpedParameter& parameter) const {
       bounds.insert({left.box[cut.dim].first, left.box[cut.dim].second});
     }
     cut.bounds.assign(bounds.begin(), bounds.end());
-    whole.cuts.push_back(std::move(cut));
+    cuts.push_back(std::move(cut));
   }
-  find_raw(*this, parameter, weights, masters, read);
-  whole.parts = weights.parts;
-  for (std::size_t rank = 0; rank < weights.parts.size(); ++rank)
-    if (weights.parts[rank].ranges != moments.parts[rank].ranges) whole.moment_parts = moments.parts;
-  return read;
+  return cuts;
 }
 
 }  // namespace muonwalk::check

@@ -71,6 +71,9 @@ struct ReadParameter {
   std::vector<Finding> findings;  ///< replicas_differ, not_finite, and weights that aren't their masters, rounded.
 };
 
+/// Equal length and equal bits.
+bool same_bits(const Flat& left, const Flat& right);
+
 /// "[3, 17]": the place of a row-major element of that shape.
 std::string element_text(const std::vector<std::int64_t>& shape, std::int64_t element);
 
@@ -91,6 +94,8 @@ class DumpedStep {
   const DumpedParameter* find(const std::string& name) const;
   /// How the tensors of a role are cut. Throws UsageError where an element is on no rank of a copy, or on two.
   Holdings holdings(const DumpedParameter& parameter, Role role) const;
+  /// How the mesh cuts its weights.
+  std::vector<Cut> cuts(const DumpedParameter& parameter) const;
   /// What a rank has written under "after/NAME": nothing where there is no such tensor, or an empty one. Throws
   /// UsageError where its shape isn't the one that `holdings` gives it.
   std::optional<Flat> part(const std::string& tensor, int rank, const Holdings& holdings) const;

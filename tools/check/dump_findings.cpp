@@ -132,10 +132,6 @@ std::string ranks_list(std::vector<int> ranks) {
                      fmt::join(ranks.begin(), many ? ranks.begin() + 8 : ranks.end(), ", "), many ? " and more" : "");
 }
 
-bool same_bits(const Flat& left, const Flat& right) {
-  return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
-}
-
 bool all_zero(const Flat& values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }

@@ -32,9 +32,6 @@ std::optional<Finding> not_finite(const DumpedStep& step, const DumpedParameter&
 /// the gradient and what comes of it differs, too. Nothing where they agree, and where gradients alone differ.
 std::optional<Finding> first_split(const DumpedStep& step, const DumpedParameter& parameter);
 
-/// Equal length and equal bits.
-bool same_bits(const Flat& left, const Flat& right);
-
 /// Whether all of them are zero.
 bool all_zero(const Flat& values);
 
