@@ -29,7 +29,7 @@ struct Checked {
   }
 };
 
-Checked check(std::vector<std::string> words, int exit_code) {
+Checked checked(std::vector<std::string> words, int exit_code) {
   const TemporaryFolder folder;
   words.insert(words.begin(), MUONWALK_CHECK_PROGRAM);
   words.insert(words.end(), {"--json", folder.file("verdict")});
@@ -79,7 +79,7 @@ Checked loaded(DumpWriting saved, const std::function<void(DumpWriting&)>& chang
   saved.write(a.path());
   change(saved);
   saved.write(b.path());
-  return check({"--save-load", a.path(), b.path()}, exit_code);
+  return checked({"--save-load", a.path(), b.path()}, exit_code);
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ TEST_CASE("a step of AdamW: clean, printed, and drawn as a page that needs no ot
   const TemporaryFolder folder, out;
   const std::string hostile = "</script><b>{{data}}\x1b[31m";
   adamw_step({{"dp", 2}}, kWhole, kFlatDp, 64, hostile).write(folder.path());
-  const Checked run = check({folder.path(), "--html", out.file("page.html")}, 0);
+  const Checked run = checked({folder.path(), "--html", out.file("page.html")}, 0);
   CHECK(run.json["parameters"][hostile]["optimizer"] == "adamw");
   CHECK(run.outcome.out.find("clean") == 0);
   CHECK(run.outcome.out.find('\x1b') == std::string::npos);
@@ -106,7 +106,7 @@ TEST_CASE("a refused dump: exit code 2, one sentence, the same in the verdict, a
   dump.describe();
   dump.ranks.pop_back();
   dump.write(folder.path());
-  const Checked run = check({folder.path(), "--html", out.file("page.html")}, 2);
+  const Checked run = checked({folder.path(), "--html", out.file("page.html")}, 2);
   CHECK(run.outcome.err == "muonwalk-check: " + run.json["reason"].get<std::string>() + "\n");
   CHECK(run.json["reason"].get<std::string>().find("1 is missing") != std::string::npos);
   CHECK(run.outcome.out == "");
@@ -141,10 +141,10 @@ TEST_CASE("--before, --grad and --after: a step of one process from three files"
   }
   const std::vector<std::string> words = {"--before", folder.file("before"), "--grad", folder.file("grad"),
                                           "--after",  folder.file("after")};
-  CHECK(check(words, 0).json["parameters"]["embed.weight"]["optimizer"] == "adamw");
+  CHECK(checked(words, 0).json["parameters"]["embed.weight"]["optimizer"] == "adamw");
   std::vector<std::string> hyper = words;
   hyper.insert(hyper.end(), {"--hyper", "{\"lr\": }"});
-  CHECK(check(hyper, 2).json["reason"].get<std::string>().find("what it gives is not JSON") != std::string::npos);
+  CHECK(checked(hyper, 2).json["reason"].get<std::string>().find("what it gives is not JSON") != std::string::npos);
 }
 
 TEST_CASE("bits: numbers that aren't finite, copies that differ, weights that aren't their masters'") {
@@ -153,7 +153,7 @@ TEST_CASE("bits: numbers that aren't finite, copies that differ, weights that ar
     DumpWriting dump = adamw_step({{"dp", 2}, {"tp", 2}}, kRowsTp, moments);
     change(dump);
     dump.write(folder.path());
-    return check({folder.path()}, exit_code);
+    return checked({folder.path()}, exit_code);
   };
   const auto after = "after/embed.weight";
   Checked run = with(kRowsTp, [&](DumpWriting& dump) {
@@ -206,15 +206,15 @@ TEST_CASE("--replicas: which ranks disagree, since which step and tensor") {
     if (step >= 2) dump.poke(1, "after/embed.weight", 0, 7);
     dump.write(folder.path());
   }
-  const Checked run = check({folder.path(), "--replicas"}, 1);
+  const Checked run = checked({folder.path(), "--replicas"}, 1);
   CHECK(run.finding("gradient_not_reduced")["axis"] == "dp");
   CHECK(run.sentences.find("\"grad/embed.weight\" differ in step 2: ranks 0, 2 against rank 1") != std::string::npos);
-  check({folder.file(DumpWriting::file(1, 0)), folder.file(DumpWriting::file(1, 1)),
-         folder.file(DumpWriting::file(1, 2)), "--replicas"},
-        0);
-  const Checked later = check({folder.file(DumpWriting::file(3, 0)), folder.file(DumpWriting::file(3, 1)),
-                               folder.file(DumpWriting::file(3, 2)), "--replicas"},
-                              1);
+  checked({folder.file(DumpWriting::file(1, 0)), folder.file(DumpWriting::file(1, 1)),
+           folder.file(DumpWriting::file(1, 2)), "--replicas"},
+          0);
+  const Checked later = checked({folder.file(DumpWriting::file(3, 0)), folder.file(DumpWriting::file(3, 1)),
+                                 folder.file(DumpWriting::file(3, 2)), "--replicas"},
+                                1);
   CHECK(later.finding("replicas_differ")["axis"] == "dp");
 }
 
@@ -225,7 +225,7 @@ TEST_CASE("between two steps: moments that are gone") {
   next.step = 2;
   for (const char* moment : {"momentum_before", "second_before"}) next.tensor(moment, "embed.weight", Flat(64));
   next.write(folder.path());
-  const Checked run = check({folder.path()}, 1);
+  const Checked run = checked({folder.path()}, 1);
   CHECK(run.finding("momentum_lost")["parameters"] == Json({"embed.weight"}));
 }
 
@@ -271,5 +271,5 @@ TEST_CASE("--save-load: what a checkpoint lost or changed") {
   const TemporaryFolder a, b;
   adamw_step({{"dp", 2}}, kWhole, kFlatDp).write(a.path());
   adamw_step({{"tp", 4}}, kRowsTp, kRowsTp).write(b.path());
-  check({"--save-load", a.path(), b.path()}, 0);
+  checked({"--save-load", a.path(), b.path()}, 0);
 }
