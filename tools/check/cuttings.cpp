@@ -228,7 +228,8 @@ void add_fused(Collection& into, const ParameterCase& p, const Stack& stack) {
   const Index step = common % 4 == 0 ? common / 4 : common;
   if (sizes.size() <= 3 && whole / step <= 32)
     for (Index first = step; first < whole; first += step)
-      for (Index second = sizes.size() == 2 ? whole : first + step; second < whole + (sizes.size() == 2); second += step)
+      for (Index second = sizes.size() == 2 ? whole : first + step; second < whole + (sizes.size() == 2);
+           second += step)
         misplaced(sizes.size() == 2 ? Set{0, first, whole} : Set{0, first, second, whole});
   if (sizes.size() <= 4) {
     std::vector<std::int64_t> order = sizes;

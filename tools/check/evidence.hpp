@@ -33,8 +33,8 @@ struct Evidence {
   std::optional<Explanation> by;    ///< What explains it, or comes nearest.
   std::optional<Explanation> next;  ///< What comes next, where the nearest isn't sure.
   bool sure = false;                ///< Whether `by` does explain it.
-  bool likely = false;  ///< Or would, if others have the same.
-  double noise = 0;                ///< The share of rounding in the step, where it may not be random.
+  bool likely = false;              ///< Or would, if others have the same.
+  double noise = 0;                 ///< The share of rounding in the step, where it may not be random.
   bool decay_visible = false;       ///< Whether α isn't lost in rounding.
   std::vector<Deviation> deviations;
   Sketch moved, weights, update;  ///< Where nothing explains it: its step, and what a known recipe would have made.

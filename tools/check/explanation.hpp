@@ -44,12 +44,16 @@ struct Habits {
   std::optional<Orthogonalizer> orthogonalizer;
   std::optional<bool> nesterov;
   int threads = 1;
-  /// Of each role and shape that was searched: the candidates that came nearest. The next of its kind looks at them alone.
+  /// Of each role and shape that was searched: the candidates that came nearest. The next of its kind looks at them
+  /// alone.
   std::map<std::string, std::set<std::string>> nearest;
 };
 
 /// The nearest of the known recipes, with what they may take as input, on the matrices that are meant.
 Explanation nearest_recipe(const Subject& subject, const Habits& habits);
+
+/// How far bf16's Newton–Schulz is from itself where its lines round elsewhere: of a matrix of low rank, much.
+double rounding_of(const Subject& subject, const Explanation& by, const Habits& habits);
 
 /// Other polynomials in place of those of `nearest`, where they are much nearer along the singular vectors: there the
 /// roundings of bf16 are small.
@@ -58,8 +62,8 @@ std::optional<Explanation> other_polynomials(const Subject& subject, const Expla
 /// Everything else: other blocks, other inputs, other polynomials. The nearest explanation first, each kind once.
 std::vector<Explanation> other_explanations(const Subject& subject, Habits& habits);
 
-/// What is not orthogonalized: AdamW, sign, momentum itself. The nearest first. Looked at in the ranges `live`; empty: in
-/// all.
+/// What is not orthogonalized: AdamW, sign, momentum itself. The nearest first. Looked at in the ranges `live`; empty:
+/// in all.
 std::vector<Explanation> elementwise_explanations(const Subject& subject,
                                                   const std::vector<std::pair<Index, Index>>& live);
 

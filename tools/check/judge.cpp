@@ -256,7 +256,8 @@ class Examination {
     if (nearest.fit.distance < 2) others.push_back(nearest);
     std::stable_sort(others.begin(), others.end(),
                      [](const auto& x, const auto& y) { return x.fit.distance < y.fit.distance; });
-    choose(others, plain, limit);
+    const bool low_rank = nearest.fit.distance < 0.4 && nearest.recipe != nullptr;
+    choose(others, plain, low_rank ? 1.3 * rounding_of(subject, nearest, habits_) : 0);
     if (e_.sure && e_.by->recipe != nullptr && !habits_.orthogonalizer)
       habits_.orthogonalizer = Orthogonalizer{e_.by->recipe, e_.by->settings, false, false};
     if (e_.sure) return;
@@ -275,7 +276,7 @@ class Examination {
   }
 
   // The nearest wins if it is near, and nearer than those that would be called something else.
-  void choose(const std::vector<Explanation>& all, const std::vector<Explanation>& plain, double limit) {
+  void choose(const std::vector<Explanation>& all, const std::vector<Explanation>& plain, double rounding) {
     if (all.empty()) return say(Verdict::unjudgeable, "a later step can't be judged without momentum");
     const Explanation& first = all.front();
     const Explanation* second = nullptr;
@@ -283,9 +284,9 @@ class Examination {
       if (second == nullptr && other.kind != first.kind) second = &other;
     if (!plain.empty() && (second == nullptr || plain.front().fit.distance < second->fit.distance))
       second = &plain.front();
-    const double allowed =
-        std::max(limit, first.kind.empty() || first.kind == "ns_coefficients" ? 0.06 + 0.35 * step_.noise()
-                                                                              : 0.045 + 0.35 * step_.noise());
+    const bool meant = first.kind.empty() || first.kind == "ns_coefficients";
+    const double usual = (meant ? 0.06 : 0.045) + 0.35 * step_.noise();
+    const double allowed = first.kind.empty() ? std::max(usual, rounding) : usual;
     const double apart = second == nullptr ? 1 : second->fit.distance;
     const bool alone = first.kind.empty() || apart > std::max(2 * first.fit.distance, first.fit.distance + 0.02);
     take(first, first.fit.distance <= allowed && alone);

@@ -363,7 +363,8 @@ class Reading {
       for (double t = 1; t <= std::min(20.0, static_cast<double>(e.step) + 2); ++t) steps.push_back(t);
       for (const double t : {-2, -1, 1, 2}) steps.push_back(std::max(1.0, static_cast<double>(e.step) + t));
       for (const double t : steps)
-        if (step < 0 && e.noise < 2e-3 && alike(seen, correction(t) / correction(static_cast<double>(e.step)), 4e-3)) step = t;
+        if (step < 0 && e.noise < 2e-3 && alike(seen, correction(t) / correction(static_cast<double>(e.step)), 4e-3))
+          step = t;
       rate_[i] = seen;
       if (step >= 0) {
         rate_[i] = 1;

@@ -184,8 +184,10 @@ std::vector<Explanation> tried(const Subject& s, const Candidate& candidate, con
   std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.fit.distance < y.fit.distance; });
   Explanation& first = all.front();
   // The right singular vectors and a function of the singular values that nobody has.
-  if (first.kind.empty() && spectra.free_distance < 0.06 && nearest > 0.04 &&
-      first.fit.distance > std::max(0.05, 3 * spectra.free_distance)) {
+  const bool exact = first.settings.precision == Precision::fp32 && nearest > 0.004 && spectra.free_distance < 0.2 * nearest;
+  const bool far = spectra.free_distance < 0.06 && nearest > 0.04 &&
+                   first.fit.distance > std::max(0.05, 3 * spectra.free_distance);
+  if (first.kind.empty() && (exact || far)) {
     first.kind = "ns_coefficients", first.how = "of no known set", first.coefficients.clear();
     first.fit.distance = spectra.free_distance;
   }
@@ -233,6 +235,23 @@ Explanation nearest_recipe(const Subject& s, const Habits& habits) {
   return best;
 }
 
+double rounding_of(const Subject& s, const Explanation& e, const Habits& habits) {
+  const Flat input = e.input.made(s.view);
+  const Cutting meant = meant_cutting(s.parameter);
+  Step between;
+  between.before = s.view.before;
+  double most = 0;
+  NewtonSchulzSettings settings = e.settings;
+  settings.threads = habits.threads, settings.precision = Precision::bf16;
+  between.moved = orthogonalized(input, meant, settings);
+  for (const float value : between.moved) between.squares += static_cast<double>(value) * value;
+  for (const auto lines : {IterationLines::scaled_first, IterationLines::square_first, IterationLines::one_call}) {
+    settings.lines = lines;
+    most = std::max(most, fit_of(between, orthogonalized(input, meant, settings), meant.blocks).distance);
+  }
+  return most;
+}
+
 std::optional<Explanation> other_polynomials(const Subject& s, const Explanation& nearest, const Habits& habits) {
   Flat input = nearest.input.made(s.view);
   if (nearest.lines_scaled || nearest.settings.normalization.equal_rows) return std::nullopt;
@@ -244,12 +263,15 @@ std::optional<Explanation> other_polynomials(const Subject& s, const Explanation
   for (const Polynomials& one : polynomials()) {
     const double distance = spectral_distance(spectra, one, 0);
     const bool same = one.known && one.coefficients == nearest.coefficients && one.steps == nearest.steps;
-    if (same) own = std::min(own, distance);
-    else other = std::min(other, distance);
+    if (same)
+      own = std::min(own, distance);
+    else
+      other = std::min(other, distance);
   }
   own = std::min(own, nearest.fit.distance);
-  const bool nobodys = nearest.settings.precision == Precision::fp32 && own > 0.012 && spectra.free_distance < 0.2 * own && other > 0.35 * own;
-  if (own < 0.006 || (other > 0.35 * own && !nobodys)) return std::nullopt;
+  const bool nobodys = nearest.settings.precision == Precision::fp32 && own > 0.004 &&
+                       spectra.free_distance < 0.2 * own && other > 0.35 * own;
+  if (own < 0.004 || (other > 0.35 * own && !nobodys)) return std::nullopt;
   Explanation found = tried(s, candidate, habits).front();
   if (nobodys) found.kind = "ns_coefficients", found.how = "of no known set";
   if (found.fit.distance > 1.2 * nearest.fit.distance) return std::nullopt;
@@ -261,7 +283,8 @@ std::vector<Explanation> other_explanations(const Subject& s, Habits& habits) {
   const std::vector<Cutting> all = cuttings(s.parameter);
   const Stack stack(s.parameter.shape);
   // A quick look first, with coefficients that may not be the right ones: spectra are dearer.
-  NewtonSchulzSettings quick = habits.orthogonalizer ? habits.orthogonalizer->settings : recipe_named("emerging").settings.newton_schulz;
+  NewtonSchulzSettings quick =
+      habits.orthogonalizer ? habits.orthogonalizer->settings : recipe_named("emerging").settings.newton_schulz;
   quick.precision = Precision::fp32, quick.threads = habits.threads, quick.normalization.equal_rows = false;
   const std::set<std::string> alike = habits.nearest[s.role];
   const auto name_of = [](const Candidate& c) { return c.cutting.kind + c.cutting.how + c.input.kind + c.input.how; };
@@ -404,11 +427,14 @@ std::optional<Explanation> local_explanation(const Subject& s, const Habits& hab
       if (!input.kind.empty()) continue;
       const Flat made = input.made(s.view);
       std::vector<Orthogonalizer> by = {};
-      if (habits.orthogonalizer) by = {*habits.orthogonalizer};
-      else by = orthogonalizers(s.parameter.hyper.ns_steps);
+      if (habits.orthogonalizer)
+        by = {*habits.orthogonalizer};
+      else
+        by = orthogonalizers(s.parameter.hyper.ns_steps);
       if (!habits.orthogonalizer)
-        by.erase(std::remove_if(by.begin(), by.end(), [](const auto& o) { return o.settings.precision == Precision::bf16; }),
-                 by.end());
+        by.erase(
+            std::remove_if(by.begin(), by.end(), [](const auto& o) { return o.settings.precision == Precision::bf16; }),
+            by.end());
       for (Orthogonalizer& one : by) {
         if (one.lines_scaled || most == all.size()) continue;
         one.settings.threads = habits.threads;
@@ -454,8 +480,10 @@ std::optional<Explanation> local_explanation(const Subject& s, const Habits& hab
           for (const Index shift : some ? shifts : std::vector<Index>{})
             for (const Index by_so_much : {shift, -shift}) {
               Ranges inner = all[i];  // what runs over its end may hold something else
-              if (by_so_much > 0) inner.back().second -= shift;
-              else inner.front().first += shift;
+              if (by_so_much > 0)
+                inner.back().second -= shift;
+              else
+                inner.front().first += shift;
               if (other || inner.size() > 1 || inner.back().second - inner.front().first < 32) continue;
               other = fit_of(s.step, update, inner, by_so_much).distance <= limit;
             }
