@@ -278,15 +278,19 @@ class Examination {
   // The nearest wins if it is near, and nearer than those that would be called something else.
   void choose(const std::vector<Explanation>& all, const std::vector<Explanation>& plain, double rounding) {
     if (all.empty()) return say(Verdict::unjudgeable, "a later step can't be judged without momentum");
-    const Explanation& first = all.front();
+    // A known recipe within the roundings of this matrix is believed, unless a bug comes twice as near.
+    const double clean = std::max(0.06 + 0.35 * step_.noise(), rounding);
+    const auto right = std::find_if(all.begin(), all.end(), [](const Explanation& e) { return e.kind.empty(); });
+    const bool believed =
+        right != all.end() && right->fit.distance <= clean && right->fit.distance < 2 * all.front().fit.distance;
+    const Explanation& first = believed ? *right : all.front();
     const Explanation* second = nullptr;
     for (const Explanation& other : all)
       if (second == nullptr && other.kind != first.kind) second = &other;
     if (!plain.empty() && (second == nullptr || plain.front().fit.distance < second->fit.distance))
       second = &plain.front();
     const bool meant = first.kind.empty() || first.kind == "ns_coefficients";
-    const double usual = (meant ? 0.06 : 0.045) + 0.35 * step_.noise();
-    const double allowed = first.kind.empty() ? std::max(usual, rounding) : usual;
+    const double allowed = first.kind.empty() ? clean : (meant ? 0.06 : 0.045) + 0.35 * step_.noise();
     const double apart = second == nullptr ? 1 : second->fit.distance;
     const bool alone = first.kind.empty() || apart > std::max(2 * first.fit.distance, first.fit.distance + 0.02);
     take(first, first.fit.distance <= allowed && alone);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/io/float16.hpp"
+#include "src/numerics/fused.hpp"
 
 namespace muonwalk::check {
 namespace {
@@ -142,6 +143,15 @@ Flat Input::made(const View& view) const {
     for (const auto& [factor, values] : parts)
       if (factor != 0 && values != nullptr) sum += factor * (*values)[i];
     made[i] = static_cast<float>(sum);
+    // With the roundings of torch.lerp and torch.add: in matrices of low rank they decide what Newton–Schulz makes of
+    // them.
+    if (of_gradient > 0 && of_momentum_after > 0 && of_momentum_before == 0 && of_weights == 0) {
+      const float mu = static_cast<float>(of_momentum_after), g = (*view.grad)[i], m = (*view.momentum_after)[i];
+      if (of_gradient == 1)
+        made[i] = fused(mu, m, g);
+      else if (std::abs(of_gradient + of_momentum_after - 1) < 1e-9 && mu >= 0.5f)
+        made[i] = fused(mu - 1, m - g, m);
+    }
     if (in_half) made[i] = float16_to_float(float_to_float16(made[i]));
   }
   return made;

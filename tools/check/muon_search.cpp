@@ -184,9 +184,10 @@ std::vector<Explanation> tried(const Subject& s, const Candidate& candidate, con
   std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.fit.distance < y.fit.distance; });
   Explanation& first = all.front();
   // The right singular vectors and a function of the singular values that nobody has.
-  const bool exact = first.settings.precision == Precision::fp32 && nearest > 0.004 && spectra.free_distance < 0.2 * nearest;
-  const bool far = spectra.free_distance < 0.06 && nearest > 0.04 &&
-                   first.fit.distance > std::max(0.05, 3 * spectra.free_distance);
+  const bool exact =
+      first.settings.precision == Precision::fp32 && nearest > 0.004 && spectra.free_distance < 0.2 * nearest;
+  const bool far =
+      spectra.free_distance < 0.06 && nearest > 0.04 && first.fit.distance > std::max(0.05, 3 * spectra.free_distance);
   if (first.kind.empty() && (exact || far)) {
     first.kind = "ns_coefficients", first.how = "of no known set", first.coefficients.clear();
     first.fit.distance = spectra.free_distance;
@@ -216,7 +217,7 @@ Explanation nearest_recipe(const Subject& s, const Habits& habits) {
     attempt(*habits.orthogonalizer, input, input.made(s.view));
     if (explains(best, sure)) return best;
   }
-  if (habits.orthogonalizer && best.fit.distance > 0.15) return best;  // no other recipe's rounding is so far off
+  if (habits.orthogonalizer && best.fit.distance > 0.3) return best;  // no other recipe's rounding is so far off
   for (const Input& input : s.moments.inputs) {
     if (!input.kind.empty()) continue;
     const Flat made = input.made(s.view);
@@ -227,7 +228,7 @@ Explanation nearest_recipe(const Subject& s, const Habits& habits) {
                                            n.normalization.equal_rows, one.lines_scaled);
       if (n.precision == Precision::fp32) {
         in_fp32[twin] = attempt(one, input, made);
-      } else if (in_fp32[twin] < 0.3 || coefficients_name(n) == "cans") {  // roundings make less of a difference
+      } else if (in_fp32[twin] < 0.6 || coefficients_name(n) == "cans") {  // roundings make less of a difference
         attempt(one, input, made);
       }
     }
