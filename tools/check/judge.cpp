@@ -257,7 +257,7 @@ class Examination {
     std::stable_sort(others.begin(), others.end(),
                      [](const auto& x, const auto& y) { return x.fit.distance < y.fit.distance; });
     const bool low_rank = nearest.fit.distance < 0.4 && nearest.recipe != nullptr;
-    choose(others, plain, low_rank ? 1.3 * rounding_of(subject, nearest, habits_) : 0);
+    choose(others, plain, low_rank ? 2 * rounding_of(subject, nearest, habits_) : 0);
     if (e_.sure && e_.by->recipe != nullptr && !habits_.orthogonalizer)
       habits_.orthogonalizer = Orthogonalizer{e_.by->recipe, e_.by->settings, false, false};
     if (e_.sure) return;
