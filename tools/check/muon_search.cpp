@@ -184,8 +184,7 @@ std::vector<Explanation> tried(const Subject& s, const Candidate& candidate, con
   std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.fit.distance < y.fit.distance; });
   Explanation& first = all.front();
   // The right singular vectors and a function of the singular values that nobody has.
-  const bool exact =
-      first.settings.precision == Precision::fp32 && nearest > 0.004 && spectra.free_distance < 0.2 * nearest;
+  const bool exact = first.settings.precision == Precision::fp32 && nearest > 0.01 && spectra.free_distance < 5e-4;
   const bool far =
       spectra.free_distance < 0.06 && nearest > 0.04 && first.fit.distance > std::max(0.05, 3 * spectra.free_distance);
   if (first.kind.empty() && (exact || far)) {
@@ -270,8 +269,8 @@ std::optional<Explanation> other_polynomials(const Subject& s, const Explanation
       other = std::min(other, distance);
   }
   own = std::min(own, nearest.fit.distance);
-  const bool nobodys = nearest.settings.precision == Precision::fp32 && own > 0.004 &&
-                       spectra.free_distance < 0.2 * own && other > 0.35 * own;
+  const bool nobodys =
+      nearest.settings.precision == Precision::fp32 && own > 0.01 && spectra.free_distance < 5e-4 && other > 0.35 * own;
   if (own < 0.004 || (other > 0.35 * own && !nobodys)) return std::nullopt;
   Explanation found = tried(s, candidate, habits).front();
   if (nobodys) found.kind = "ns_coefficients", found.how = "of no known set";
