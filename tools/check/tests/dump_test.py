@@ -77,7 +77,7 @@ class Muon(torch.optim.Optimizer):
 
 def small_model(seed=0):
     torch.manual_seed(seed)
-    return torch.nn.Sequential(torch.nn.Embedding(20, 16), torch.nn.Linear(16, 48), torch.nn.GELU(), torch.nn.Linear(48, 32, bias=False))
+    return torch.nn.Sequential(torch.nn.Embedding(200, 16), torch.nn.Linear(16, 48), torch.nn.GELU(), torch.nn.Linear(48, 32, bias=False))
 
 
 def optimizers_of(model):
@@ -89,7 +89,7 @@ def optimizers_of(model):
 def train(model, optimizers, steps, seed=1, between=lambda: None):
     torch.manual_seed(seed)
     for _ in range(steps):
-        model(torch.randint(0, 20, (64,))).square().sum().backward()
+        model(torch.randint(0, 200, (512,))).square().sum().backward()
         between()
         for optimizer in optimizers:
             optimizer.step()
