@@ -9,40 +9,35 @@
 #include <set>
 #include <tuple>
 
+#include "src/errors.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::check {
 namespace {
 
-using Range = std::pair<std::int64_t, std::int64_t>;
-
-std::vector<std::int64_t> coordinates(const Mesh& mesh, std::int64_t rank) {
-  std::vector<std::int64_t> of(mesh.size());
-  for (std::size_t axis = mesh.size(); axis-- > 0; rank /= mesh[axis].second) of[axis] = rank % mesh[axis].second;
-  return of;
+std::int64_t elements_of(const std::vector<Range>& ranges) {
+  std::int64_t sum = 0;
+  for (const auto& [begin, end] : ranges) sum += end - begin;
+  return sum;
 }
 
-// What placements leave to a rank: a box of the whole, and of its elements a range.
-struct Region {
-  std::vector<Range> box;
-  std::int64_t begin = 0, end = 0;
-  bool flat = false;
+// What a rank's tensor has to look like.
+std::vector<std::int64_t> shape_on(const Holdings& holdings, int rank) {
+  const Region& region = holdings.regions[rank];
+  if (region.flat) return {elements_of(holdings.parts[rank].ranges)};
+  std::vector<std::int64_t> shape;
+  for (const auto& [from, to] : region.box) shape.push_back(to - from);
+  return shape;
+}
 
-  std::int64_t elements() const {
-    std::int64_t product = 1;
-    for (const auto& [from, to] : box) product *= to - from;
-    return product;
-  }
-};
-
-// What the first `count` of them leave.
-Region region(const std::vector<std::int64_t>& shape, const std::vector<Placement>& placements, std::size_t count,
-              const Mesh& mesh, const std::vector<std::int64_t>& at) {
+// What placements leave to a rank.
+Region region(const std::vector<std::int64_t>& shape, const std::vector<Placement>& placements, const Mesh& mesh,
+              int rank) {
   Region left;
   for (const std::int64_t length : shape) left.box.emplace_back(0, length);
+  const std::vector<int> at = coordinates(mesh, rank);
   bool here = true;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Placement& placement = placements[i];
+  for (const Placement& placement : placements) {
     if (placement.kind == Placement::shard) {  // as torch.chunk
       auto& [from, to] = left.box[placement.dim];
       const std::int64_t size = mesh[placement.axis].second, chunk = (to - from + size - 1) / size;
@@ -51,62 +46,67 @@ Region region(const std::vector<std::int64_t>& shape, const std::vector<Placemen
     } else if (placement.kind == Placement::owner) {
       here = here && at[placement.axis] == placement.dim;
     } else if (placement.kind == Placement::flat) {
-      left.flat = true;
-      left.begin = placement.begin;
-      left.end = placement.end;
+      left.flat = placement.part;
     }
   }
-  if (!left.flat) left.end = left.elements();
-  if (!here) left.end = left.begin;
+  if (!here) left.flat = Range{0, 0};
   return left;
 }
 
-// The region as ranges of the whole's row-major elements. A contiguous stretch is as long as the dimensions that are
-// whole, and the one before them.
-std::vector<Range> ranges_of(const Region& region, const std::vector<std::int64_t>& shape) {
+// The region as ranges of the whole's row-major elements, found line by line of its last dimension.
+std::vector<Range> ranges_of(Region region, std::vector<std::int64_t> shape, const Range& flat) {
+  shape.insert(shape.begin(), 1);  // a single number is a line, too
+  region.box.insert(region.box.begin(), {0, 1});
+  const std::size_t last = shape.size() - 1;
+  std::int64_t lines = 1, passed = 0;  // elements of the box
+  for (std::size_t dim = 0; dim < last; ++dim) lines *= shape[dim];
   std::vector<Range> ranges;
-  std::size_t outer = shape.size();
-  std::int64_t stretch = 1, inner = 1;
-  while (outer > 0 && stretch == inner) {  // so far whole
-    --outer;
-    stretch *= region.box[outer].second - region.box[outer].first;
-    inner *= shape[outer];
-  }
-  for (std::int64_t at = region.begin; at < region.end;) {
-    const std::int64_t row = at / stretch, until = std::min(region.end, (row + 1) * stretch);
-    std::int64_t first = 0, stride = inner, index = row;
-    for (std::size_t dim = outer; dim-- > 0; stride *= shape[dim]) {
-      const auto& [from, to] = region.box[dim];
-      first += (from + index % (to - from)) * stride;
-      index /= to - from;
-    }
-    if (outer < shape.size()) first += region.box[outer].first * (inner / shape[outer]);
-    const std::int64_t begin = first + at - row * stretch, end = begin + until - at;
-    if (!ranges.empty() && ranges.back().second == begin)
-      ranges.back().second = end;
+  for (std::int64_t line = 0; line < lines && passed < flat.second; ++line) {
+    bool inside = true;
+    std::int64_t index = line;
+    for (std::size_t dim = last; dim-- > 0; index /= shape[dim])
+      inside = inside && region.box[dim].first <= index % shape[dim] && index % shape[dim] < region.box[dim].second;
+    if (!inside) continue;
+    const auto [from, to] = region.box[last];
+    const std::int64_t begin = std::max(from, from + flat.first - passed),
+                       end = std::min(to, from + flat.second - passed);
+    passed += to - from;
+    if (begin >= end) continue;
+    const std::int64_t first = line * shape[last];
+    if (!ranges.empty() && ranges.back().second == first + begin)
+      ranges.back().second = first + end;
     else
-      ranges.emplace_back(begin, end);
-    at = until;
+      ranges.emplace_back(first + begin, first + end);
   }
   return ranges;
 }
 
-std::int64_t elements_of(const Part& part) {
-  std::int64_t sum = 0;
-  for (const auto& [begin, end] : part.ranges) sum += end - begin;
-  return sum;
-}
-
 }  // namespace
+
+std::vector<int> coordinates(const Mesh& mesh, int rank) {
+  std::vector<int> at(mesh.size());
+  for (std::size_t axis = mesh.size(); axis-- > 0; rank /= mesh[axis].second) at[axis] = rank % mesh[axis].second;
+  return at;
+}
 
 bool same_bits(const Flat& left, const Flat& right) {
   return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
+}
+
+bool all_zero(const Flat& values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }
 
 std::string element_text(const std::vector<std::int64_t>& shape, std::int64_t element) {
   std::vector<std::int64_t> index(shape.size());
   for (std::size_t dim = shape.size(); dim-- > 0; element /= shape[dim]) index[dim] = element % shape[dim];
   return fmt::format("[{}]", fmt::join(index, ", "));
+}
+
+std::string ranks_list(const std::vector<int>& ranks) {
+  std::vector<std::string> names;
+  for (const int rank : ranks) names.push_back(std::to_string(rank));
+  return (ranks.size() == 1 ? "rank " : "ranks ") + visible_names(names);
 }
 
 void DumpedStep::refuse(const std::string& why) const {
@@ -119,111 +119,94 @@ const DumpedParameter* DumpedStep::find(const std::string& name) const {
   return nullptr;
 }
 
-const StoredTensor* DumpedStep::header(const std::string& tensor, int rank) const {
-  const auto found = ranks_[rank].tensors.find(tensor);
-  if (found == ranks_[rank].tensors.end()) return nullptr;
-  const StoredTensor& stored = found->second.file->tensors()[found->second.index];
-  return stored.elements() == 0 ? nullptr : &stored;
+bool DumpedStep::has(const std::string& tensor) const {
+  return std::any_of(ranks.begin(), ranks.end(), [&](const auto& rank) { return rank.count(tensor) > 0; });
 }
 
 Holdings DumpedStep::holdings(const DumpedParameter& parameter, Role role) const {
   const std::string name = in_quotes(parameter.name);
-  if (parameter.elements > stored_)
+  if (parameter.elements > stored)
     refuse(fmt::format("{} has {} elements by its shape, more than all tensors together", name, parameter.elements));
   Holdings holdings;
   std::set<std::size_t> cut;
   for (const auto& placements : parameter.placements)
-    for (const Placement& placement : placements[static_cast<std::size_t>(role)])
+    for (const Placement& placement : placements[role])
       if (placement.kind != Placement::replicate) cut.insert(placement.axis);
-  std::map<std::vector<std::int64_t>, std::vector<int>> copies;  // by their coordinates on the axes that repeat it
-  for (int rank = 0; rank < world(); ++rank) {
-    const auto& placements = parameter.placements[rank][static_cast<std::size_t>(role)];
-    std::vector<std::int64_t> at = coordinates(mesh, rank);
-    const Region left = region(parameter.shape, placements, placements.size(), mesh, at);
-    if (left.end > left.elements())
+  std::map<std::vector<int>, std::vector<int>> copies;  // by their coordinates on the axes that repeat it
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
+    const Region left = region(parameter.shape, parameter.placements[rank][role], mesh, rank);
+    std::int64_t elements = 1;
+    for (const auto& [from, to] : left.box) elements *= to - from;
+    const Range flat = left.flat.value_or(Range{0, elements});
+    if (flat.second > elements)
       refuse(fmt::format("the flat part of {} on rank {} ends at element {}, but other axes leave it {}", name, rank,
-                         left.end, left.elements()));
-    std::vector<std::int64_t> shape;
-    for (const auto& [from, to] : left.box) shape.push_back(to - from);
-    holdings.shapes.push_back(left.flat ? std::vector<std::int64_t>{left.end - left.begin} : shape);
-    holdings.parts.push_back({rank, ranges_of(left, parameter.shape)});
+                         flat.second, elements));
+    holdings.regions.push_back(left);
+    holdings.parts.push_back({rank, ranges_of(left, parameter.shape, flat)});
+    std::vector<int> at = coordinates(mesh, rank);
     for (const std::size_t axis : cut) at[axis] = 0;
     copies[at].push_back(rank);
   }
-  for (const auto& [at, ranks] : copies) {
+  for (const auto& [at, of] : copies) {
     std::vector<std::tuple<std::int64_t, std::int64_t, int>> pieces;
-    for (const int rank : ranks)
+    for (const int rank : of)
       for (const auto& [begin, end] : holdings.parts[rank].ranges) pieces.emplace_back(begin, end, rank);
     std::sort(pieces.begin(), pieces.end());
     pieces.emplace_back(parameter.elements, parameter.elements, -1);
     std::int64_t next = 0;
     int before = -1;
     for (const auto& [begin, end, rank] : pieces) {
-      if (begin > next)
-        refuse(fmt::format("the placements of {} leave its element {} to no rank", name,
-                           element_text(parameter.shape, next)));
-      if (begin < next)
-        refuse(fmt::format("the placements of {} leave its element {} to ranks {} and {}", name,
-                           element_text(parameter.shape, begin), before, rank));
+      if (begin != next)
+        refuse(fmt::format("the placements of {} leave its element {} to {}", name,
+                           element_text(parameter.shape, std::min(begin, next)),
+                           begin > next ? "no rank" : fmt::format("ranks {} and {}", before, rank)));
       next = end;
       before = rank;
     }
-    holdings.copies.push_back(ranks);
+    holdings.copies.push_back(of);
   }
   return holdings;
 }
 
-std::optional<Flat> DumpedStep::part(const std::string& tensor, int rank, const Holdings& holdings) const {
-  const StoredTensor* stored = header(tensor, rank);
-  if (stored == nullptr) return std::nullopt;
-  const auto& shape = holdings.shapes[rank];
-  if (holdings.parts[rank].ranges.empty() || stored->shape != shape)
+std::optional<StoredTensor> DumpedStep::part(const std::string& tensor, int rank, const Holdings& holdings) const {
+  const auto found = ranks[rank].find(tensor);
+  if (found == ranks[rank].end()) return std::nullopt;
+  const auto& ranges = holdings.parts[rank].ranges;
+  const std::vector<std::int64_t>&is = found->second.header().shape, shape = shape_on(holdings, rank);
+  if (ranges.empty() || is != shape)
     refuse(fmt::format("{} is of shape [{}] on rank {}, but its placements leave it {}", in_quotes(tensor),
-                       fmt::join(stored->shape, ", "), rank,
-                       holdings.parts[rank].ranges.empty() ? "nothing" : fmt::format("[{}]", fmt::join(shape, ", "))));
-  const Tensor& where = ranks_[rank].tensors.at(tensor);
-  return where.file->read(where.index).values();
+                       fmt::join(is, ", "), rank,
+                       ranges.empty() ? "nothing" : fmt::format("[{}]", fmt::join(shape, ", "))));
+  return found->second.file->read(found->second.index);
 }
 
 Assembled DumpedStep::assembled(const DumpedParameter& parameter, const std::string& tensor,
                                 const Holdings& holdings) const {
   const std::string name = tensor + "/" + parameter.name;
   Assembled whole;
-  int first = -1;
-  for (int rank = 0; rank < world(); ++rank) {
-    const StoredTensor* stored = header(name, rank);
-    if (stored == nullptr) continue;
-    if (first < 0) {
-      first = rank;
-      whole.dtype = stored->dtype;
-    }
-    if (stored->dtype != whole.dtype)
-      refuse(fmt::format("{} is {} on rank {} and {} on rank {}", in_quotes(name), whole.dtype, first, stored->dtype,
-                         rank));
-  }
-  if (first < 0) return whole;
-  for (int rank = 0; rank < world(); ++rank)
-    if (!holdings.parts[rank].ranges.empty() && header(name, rank) == nullptr)
-      refuse(fmt::format("rank {} has no {}, though its placements leave it {} elements and rank {} has its own", rank,
-                         in_quotes(name), elements_of(holdings.parts[rank]), first));
   for (const std::vector<int>& copy : holdings.copies) {
     Assembled::Version version;
     for (const int rank : copy) {
-      std::optional<Flat> values = part(name, rank, holdings);
+      std::optional<StoredTensor> piece = part(name, rank, holdings);
       const auto& ranges = holdings.parts[rank].ranges;
-      if (!values) continue;
+      if (!piece && !ranges.empty() && has(name))
+        refuse(fmt::format("rank {} has no {}, though its placements leave it {} elements and other ranks have theirs",
+                           rank, in_quotes(name), elements_of(ranges)));
+      if (!piece) continue;
+      if (whole.dtype.empty()) whole.dtype = piece->dtype;
+      if (piece->dtype != whole.dtype)
+        refuse(fmt::format("{} is {} on rank {} and {} on rank {}", in_quotes(name), whole.dtype,
+                           whole.versions.empty() ? version.ranks[0] : whole.versions[0].ranks[0], piece->dtype, rank));
       version.ranks.push_back(rank);
-      if (ranges.size() == 1 && ranges[0].second - ranges[0].first == parameter.elements) {
-        version.values = std::move(*values);
-        continue;
-      }
+      const Flat values = piece->values();
       version.values.resize(parameter.elements);
-      const float* from = values->data();
+      const float* from = values.data();
       for (const auto& [begin, end] : ranges) {
         std::copy(from, from + (end - begin), version.values.data() + begin);
         from += end - begin;
       }
     }
+    if (version.ranks.empty()) return whole;
     const auto same = std::find_if(whole.versions.begin(), whole.versions.end(),
                                    [&](const auto& other) { return same_bits(other.values, version.values); });
     if (same == whole.versions.end())
@@ -234,22 +217,63 @@ Assembled DumpedStep::assembled(const DumpedParameter& parameter, const std::str
   return whole;
 }
 
-std::vector<Cut> DumpedStep::cuts(const DumpedParameter& parameter) const {
+// How the mesh cuts its weights.
+static std::vector<Cut> cuts_of(const DumpedStep& step, const DumpedParameter& parameter) {
   std::vector<Cut> cuts;
-  for (std::size_t i = 0; i < parameter.placements[0][0].size(); ++i) {
-    const Placement& placement = parameter.placements[0][0][i];
+  std::vector<Placement> so_far;
+  for (const Placement& placement : parameter.placements[0][weights]) {
+    so_far.push_back(placement);
     if (placement.kind == Placement::replicate) continue;
-    Cut cut{mesh[placement.axis].first, static_cast<Cut::Kind>(placement.kind), 0, {}};
-    if (placement.kind == Placement::shard) cut.dim = static_cast<int>(placement.dim);
+    Cut& cut = cuts.emplace_back();
+    cut.axis = step.mesh[placement.axis].first;
+    cut.kind = static_cast<Cut::Kind>(placement.kind);
+    if (placement.kind != Placement::shard) continue;
+    cut.dim = static_cast<int>(placement.dim);
     std::set<std::int64_t> bounds;
-    for (int rank = 0; rank < world() && placement.kind == Placement::shard; ++rank) {
-      const Region left = region(parameter.shape, parameter.placements[0][0], i + 1, mesh, coordinates(mesh, rank));
-      bounds.insert({left.box[cut.dim].first, left.box[cut.dim].second});
+    for (int rank = 0; rank < static_cast<int>(step.ranks.size()); ++rank) {
+      const auto [from, to] = region(parameter.shape, so_far, step.mesh, rank).box[cut.dim];
+      bounds.insert({from, to});
     }
     cut.bounds.assign(bounds.begin(), bounds.end());
-    cuts.push_back(std::move(cut));
   }
   return cuts;
+}
+
+ReadParameter DumpedStep::read(const DumpedParameter& parameter) const {
+  const std::string name = "/" + parameter.name;
+  ReadParameter read;
+  ParameterCase& whole = read.whole;
+  static_cast<Described&>(whole) = parameter;
+  whole.step = step;
+  whole.mesh = mesh;
+  whole.of_masters = has("master_before" + name);
+  if (whole.of_masters != has("master_after" + name))
+    refuse(in_quotes(parameter.name) + " has masters before or after the step, but not both");
+
+  const Holdings held[] = {holdings(parameter, weights), holdings(parameter, grad), holdings(parameter, moments)};
+  // Masters are cut as moments are, or as weights: their shapes say which.
+  Role of_masters = moments;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    if (const auto master = ranks[rank].find("master_before" + name); master != ranks[rank].end())
+      if (master->second.header().shape != shape_on(held[moments], static_cast<int>(rank))) of_masters = weights;
+  for (const CaseTensor& tensor : kCaseTensors) {
+    if (tensor.beside_masters != nullptr && !has(tensor.name + name))
+      refuse("no rank has " + in_quotes(tensor.name + name));
+    const bool masters = tensor.beside_masters != nullptr && whole.of_masters;
+    if (masters) read.*tensor.beside_masters = assembled(parameter, tensor.name, held[weights]);
+    whole.*tensor.of = assembled(parameter, (masters ? "master_" : "") + std::string(tensor.name),
+                                 held[masters ? of_masters : tensor.role]);
+  }
+  if (step == 1)
+    for (const Assembled* moment : {&whole.momentum_before, &whole.second_before})
+      for (const Assembled::Version& version : moment->versions)
+        if (!all_zero(version.values))
+          refuse(fmt::format("the moments of {} before step 1 are not zero", in_quotes(parameter.name)));
+  whole.cuts = cuts_of(*this, parameter);
+  whole.parts = held[weights].parts;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    if (held[weights].parts[rank].ranges != held[moments].parts[rank].ranges) whole.moment_parts = held[moments].parts;
+  return read;
 }
 
 }  // namespace muonwalk::check

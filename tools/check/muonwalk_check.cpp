@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "sim/terminal/reading_program.hpp"
+#include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
 #include "tools/check/check_dump.hpp"
-#include "tools/check/output.hpp"
 
 namespace {
 
@@ -35,56 +35,33 @@ struct Request {
   bool replicas = false;
 };
 
-// A dump of many ranks has as many files open as they have written.
-void allow_many_files() {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// On a terminal, a line that says how far it is, and is gone at the end.
-void show_progress(std::size_t done, std::size_t of) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  fmt::print(stderr, done == of ? "\r\x1b[K" : "\r{} of {} parameters", done, of);
-}
-
-std::vector<DumpedStep> steps_of(const Request& request) {
-  if (!request.dumps.empty()) return read_dump(request.dumps);
+// The verdict, and the step that a page shows.
+std::pair<DumpVerdict, DumpedStep> verdict_of(const Request& request) {
   std::vector<std::pair<std::string, std::string>> given;
   for (const auto& [what, path] : request.pair)
     if (!path.empty()) given.emplace_back(what, path);
-  std::vector<DumpedStep> steps;
-  steps.push_back(read_files(given, request.hyper, request.step));
-  return steps;
-}
-
-// The verdict, and the step that a page shows.
-std::pair<DumpVerdict, DumpedStep> verdict_of(const Request& request) {
-  if (request.save_load.empty()) {
-    std::vector<DumpedStep> steps = steps_of(request);
-    DumpVerdict verdict = request.replicas ? check_replicas(steps) : check_steps(steps, request.threads, show_progress);
-    return {std::move(verdict), std::move(steps.back())};
-  }
-  std::vector<DumpedStep> saved = read_dump({request.save_load[0]}), loaded = read_dump({request.save_load[1]});
-  if (saved.size() != 1 || loaded.size() != 1)
-    throw UsageError(
-        "--save-load compares one step, and a folder has several; name the files of one, or another folder");
-  DumpVerdict verdict = check_loaded(saved[0], loaded[0]);
-  return {std::move(verdict), std::move(loaded[0])};
-}
-
-void require_one_mode(const Request& request) {
-  const auto given = [&](std::size_t i) { return !request.pair[i].second.empty(); };
-  const bool pair = given(0) || given(1) || given(2);
-  if (!request.dumps.empty() + pair + !request.save_load.empty() != 1)
+  if (!request.dumps.empty() + !given.empty() + !request.save_load.empty() != 1)
     throw UsageError(
         "what is to be judged is either DUMP…, or --before, --grad and --after, or --save-load A B: give one "
         "of the three");
-  if (pair && !(given(0) && given(1) && given(2)))
-    throw UsageError("a step is judged from --before, --grad and --after, and one of them is missing: give all three");
   if (request.replicas && request.dumps.empty())
     throw UsageError("--replicas compares the ranks of a dump: name DUMP…");
+  if (!request.save_load.empty()) {
+    const auto saved = read_dump({request.save_load[0]}), loaded = read_dump({request.save_load[1]});
+    if (saved.size() != 1 || loaded.size() != 1)
+      throw UsageError(
+          "--save-load compares one step, and a folder has several; name the files of one, or another folder");
+    return {check_loaded(saved[0], loaded[0]), loaded[0]};
+  }
+  const auto missing = [](const auto& one) { return one.second.empty(); };
+  if (!given.empty() && std::any_of(request.pair.begin(), request.pair.begin() + 3, missing))
+    throw UsageError("a step is judged from --before, --grad and --after, and one of them is missing: give all three");
+  const auto steps = given.empty() ? read_dump(request.dumps) : read_files(given, request.hyper, request.step);
+  const Question question = request.replicas ? Question::replicas : Question::recipe;
+  const auto progress = [](std::size_t done, std::size_t of) {
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r{} of {} parameters{}", done, of, done == of ? "\n" : "");
+  };
+  return {check_steps(steps, question, request.threads, progress), steps.back()};
 }
 
 int run(int argc, char** argv) {
@@ -111,7 +88,6 @@ int run(int argc, char** argv) {
   app.add_option("--threads", request.threads, "threads of products; all processors by default")
       ->check(CLI::Range(1, 1024));
   if (!sim::parse_command_line(app, argc, argv)) return 0;
-  require_one_mode(request);
 
   std::vector<NamedPath> paths = {{"--json", request.json, PathUse::writes, "", ""},
                                   {"--html", request.html, PathUse::writes, "", ""}};
@@ -119,29 +95,30 @@ int run(int argc, char** argv) {
     for (const std::string& path : list) paths.push_back({"the dump", path, PathUse::reads, "", ""});
   for (const auto& [what, path] : request.pair) paths.push_back({"--" + what, path, PathUse::reads, "", ""});
   require_distinct_files(paths);
-  FilesBeside files;  // opened before anything is read, so that a path that can't be written is known in time
-  for (const std::string& path : {request.json, request.html})
-    files.push_back(path.empty() ? nullptr : std::make_unique<FileBeside>(path));
-  const auto write = [&](std::size_t which, const std::string& text) {
-    if (files[which] == nullptr) return;
-    files[which]->write(text.data(), text.size());
-    files[which]->commit();
+  // Opened before anything is read, so that a path that can't be written is known in time.
+  const auto file = [](const std::string& path) { return path.empty() ? nullptr : std::make_unique<FileBeside>(path); };
+  const std::unique_ptr<FileBeside> json = file(request.json), html = file(request.html);
+  const auto write = [](FileBeside* into, const std::string& text) {
+    into->write(text.data(), text.size());
+    into->commit();
   };
 
-  allow_many_files();
+  rlimit files = {};  // a dump of many ranks has as many files open as they have written
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
   DumpVerdict verdict;
   try {
     const auto [found, step] = verdict_of(request);
     verdict = found;
-    if (files[1] != nullptr) write(1, verdict_page(verdict, step));
+    if (html != nullptr) write(html.get(), verdict_page(verdict, step));
   } catch (const UsageError& error) {
     verdict.verdict = Verdict::unjudgeable;
     verdict.reason = error.what();
-    write(0, verdict_json(verdict));
-    throw;
   }
-  write(0, verdict_json(verdict));
-  sim::print_as(false, {}, [&] { return verdict_text(verdict); });
+  if (json != nullptr) write(json.get(), verdict_json(verdict));
+  if (!verdict.parameters.empty()) sim::print_as(false, {}, [&] { return verdict_text(verdict); });
   if (verdict.verdict == Verdict::unjudgeable) throw UsageError(verdict.reason);
   return verdict.verdict == Verdict::clean ? 0 : 1;
 }

@@ -1,19 +1,20 @@
-#include "tools/check/output.hpp"
-
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/replay/palette.hpp"
 #include "src/text/names.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "src/text/units.hpp"
+#include "tools/check/check_dump.hpp"
+#include "tools/check/judge.hpp"
 
 namespace muonwalk::sim::page_texts {
 
 extern const char* const catalogue_json;  // catalogue.json
+extern const char* const check_html;      // check.html
 
 }  // namespace muonwalk::sim::page_texts
 
@@ -22,14 +23,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class Value>
-Json or_null(const Value& value, bool there) {
-  return there ? Json(value) : Json(nullptr);
-}
-Json or_null(const std::string& text) { return or_null(text, !text.empty()); }
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return or_null(value.value_or(Value()), value.has_value());
+// What the catalogue of bugs knows of a kind; empty where it isn't in it.
+Json catalogue_entry(const std::string& kind) {
+  static const Json catalogue = Json::parse(sim::page_texts::catalogue_json);
+  return catalogue.value(kind, Json::object());
 }
 
 std::string short_number(double number) { return fmt::format("{:.3g}", number); }
@@ -46,24 +43,36 @@ std::string recipe_words(const RecipeFound& found) {
 // "lr · decay = 0.0008"
 std::string law_words(const std::string& law, const std::optional<double>& value) {
   if (!value) return law;
-  return law.empty() ? short_number(*value) : fmt::format("{} = {}", law, short_number(*value));
+  return (law.empty() ? "" : law + " = ") + short_number(*value);
 }
 
-// What to look for where this was found, if it isn't said yet; the test that would have caught it, and who has reported
-// the like.
-std::vector<std::string> catalogue_lines(const Finding& finding) {
-  static const Json catalogue = Json::parse(sim::page_texts::catalogue_json);
-  std::vector<std::string> lines;
-  if (!catalogue.contains(finding.kind)) return lines;
-  const Json& entry = catalogue[finding.kind];
-  if (const auto text = entry.value("look_for", std::string()); finding.sentence.find(text) == std::string::npos)
-    lines.push_back(text);
-  if (entry.contains("test")) lines.push_back("A test for it: " + entry["test"].get<std::string>());
-  if (entry.contains("reports"))
-    for (const Json& report : entry["reports"])
-      lines.push_back(
-          fmt::format("Reported: {} ({})", report["what"].get<std::string>(), report["source"].get<std::string>()));
-  return lines;
+Json verdict_object(const DumpVerdict& verdict) {
+  const auto text = [](const std::string& of) { return of.empty() ? Json() : Json(of); };
+  const auto maybe = [](const auto& value) { return value ? Json(*value) : Json(); };
+  Json json = {{"format", "muonwalk-check 1"},   {"verdict", verdict_name(verdict.verdict)},
+               {"reason", text(verdict.reason)}, {"recipes", Json::array()},
+               {"findings", Json::array()},      {"parameters", Json::object()}};
+  for (const RecipeFound& found : verdict.recipes)
+    json["recipes"].push_back({{"recipe", text(found.recipe)},
+                               {"coefficients", text(found.coefficients)},
+                               {"steps", maybe(found.steps)},
+                               {"nesterov", maybe(found.nesterov)},
+                               {"parameters", found.parameters}});
+  for (const Finding& found : verdict.findings)
+    json["findings"].push_back({{"kind", text(found.kind)},
+                                {"axis", text(found.axis)},
+                                {"parameters", found.parameters},
+                                {"sentence", found.sentence}});
+  for (const ParameterVerdict& of : verdict.parameters)
+    json["parameters"][of.name] = {
+        {"verdict", verdict_name(of.verdict)}, {"reason", text(of.reason)},      {"optimizer", text(of.optimizer)},
+        {"recipe", text(of.recipe)},           {"distance", maybe(of.distance)}, {"alpha", maybe(of.alpha)},
+        {"alpha_law", text(of.alpha_law)},     {"beta", maybe(of.beta)},         {"beta_law", text(of.beta_law)}};
+  return json;
+}
+
+std::string dumped(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -73,9 +82,18 @@ const char* verdict_name(Verdict verdict) {
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
+std::string bug_text(const std::string& kind) {
+  std::string text = catalogue_entry(kind).value("bug", "");
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
 std::vector<std::string> verdict_text(const DumpVerdict& verdict) {
-  std::vector<std::string> lines = paragraph(
-      fmt::format("{}{}{}", verdict_name(verdict.verdict), verdict.reason.empty() ? "" : ": ", verdict.reason), 0, 2);
+  std::vector<std::string> lines;
+  const auto say = [&](const std::string& text, int indent = 0, int hanging = 2) {
+    append(lines, paragraph(text, indent, hanging));
+  };
+  say(fmt::format("{}{}{}", verdict_name(verdict.verdict), verdict.reason.empty() ? "" : ": ", verdict.reason));
   Table table({{"parameter"}, {"verdict"}, {"stepped by"}, {"recipe"}, {"distance", Side::right}, {"α"}, {"β"}});
   for (const ParameterVerdict& parameter : verdict.parameters)
     table.row({visible_name(parameter.name, 40), verdict_name(parameter.verdict), parameter.optimizer, parameter.recipe,
@@ -85,49 +103,63 @@ std::vector<std::string> verdict_text(const DumpVerdict& verdict) {
   append(lines, table.lines());
   for (const RecipeFound& recipe : verdict.recipes) {
     lines.emplace_back();
-    append(lines, paragraph(fmt::format("{}: {}", recipe_words(recipe), visible_names(recipe.parameters)), 0, 2));
+    say(fmt::format("{}: {}", recipe_words(recipe), visible_names(recipe.parameters)));
   }
   for (const Finding& finding : verdict.findings) {
     lines.emplace_back();
-    append(lines, paragraph(fmt::format("{}{}: {}", finding.kind.empty() ? "not in the catalogue" : finding.kind,
-                                        finding.axis.empty() ? "" : " (" + finding.axis + ")",
-                                        visible_names(finding.parameters)),
-                            0, 2));
-    append(lines, paragraph(finding.sentence, 2, 2));
-    for (const std::string& advice : catalogue_lines(finding)) append(lines, paragraph(advice, 2, 4));
+    say(fmt::format("{}{}: {}", finding.kind.empty() ? "not in the catalogue" : finding.kind,
+                    finding.axis.empty() ? "" : " (" + finding.axis + ")", visible_names(finding.parameters)));
+    say(finding.sentence, 2);
+    // What to look for, if it isn't said yet; the test that would have caught it, and who has reported the like.
+    const Json entry = catalogue_entry(finding.kind);
+    if (const std::string advice = entry.value("look_for", ""); finding.sentence.find(advice) == std::string::npos)
+      say(advice, 2, 4);
+    if (entry.contains("test")) say("A test for it: " + entry["test"].get<std::string>(), 2, 4);
+    for (const Json& report : entry.value("reports", Json::array()))
+      say(fmt::format("Reported: {} ({})", report.value("what", ""), report.value("source", "")), 2, 4);
   }
   // Why a parameter isn't clean, where no finding says so.
-  for (const ParameterVerdict& parameter : verdict.parameters) {
-    const bool told = std::any_of(verdict.findings.begin(), verdict.findings.end(), [&](const Finding& finding) {
-      return std::count(finding.parameters.begin(), finding.parameters.end(), parameter.name) > 0;
-    });
-    if (!told && !parameter.reason.empty())
-      append(lines, paragraph(visible_name(parameter.name) + ": " + parameter.reason, 0, 2));
-  }
+  for (const ParameterVerdict& parameter : verdict.parameters)
+    if (!parameter.reason.empty() &&
+        std::none_of(verdict.findings.begin(), verdict.findings.end(), [&](const Finding& finding) {
+          return std::count(finding.parameters.begin(), finding.parameters.end(), parameter.name) > 0;
+        }))
+      say(visible_name(parameter.name) + ": " + parameter.reason);
   return lines;
 }
 
-std::string verdict_json(const DumpVerdict& verdict) {
-  Json json = {{"format", "muonwalk-check 1"},      {"verdict", verdict_name(verdict.verdict)},
-               {"reason", or_null(verdict.reason)}, {"recipes", Json::array()},
-               {"findings", Json::array()},         {"parameters", Json::object()}};
-  for (const RecipeFound& found : verdict.recipes)
-    json["recipes"].push_back({{"recipe", or_null(found.recipe)},
-                               {"coefficients", or_null(found.coefficients)},
-                               {"steps", or_null(found.steps)},
-                               {"nesterov", or_null(found.nesterov)},
-                               {"parameters", found.parameters}});
-  for (const Finding& found : verdict.findings)
-    json["findings"].push_back({{"kind", or_null(found.kind)},
-                                {"axis", or_null(found.axis)},
-                                {"parameters", found.parameters},
-                                {"sentence", found.sentence}});
-  for (const ParameterVerdict& of : verdict.parameters)
-    json["parameters"][of.name] = {
-        {"verdict", verdict_name(of.verdict)}, {"reason", or_null(of.reason)},     {"optimizer", or_null(of.optimizer)},
-        {"recipe", or_null(of.recipe)},        {"distance", or_null(of.distance)}, {"alpha", or_null(of.alpha)},
-        {"alpha_law", or_null(of.alpha_law)},  {"beta", or_null(of.beta)},         {"beta_law", or_null(of.beta_law)}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string verdict_json(const DumpVerdict& verdict) { return dumped(verdict_object(verdict), 1) + "\n"; }
+
+std::string verdict_page(const DumpVerdict& verdict, const DumpedStep& step) {
+  Json data = verdict_object(verdict);
+  data["step"] = step.step;
+  data["printed"] = verdict_text(verdict);
+  for (const auto& [name, colour] : {std::pair{"paper", kPaper},
+                                     {"ink", kInk},
+                                     {"clean", parameter_colour(2)},
+                                     {"unknown", parameter_colour(4)},
+                                     {"differs", parameter_colour(1)},
+                                     {"unjudgeable", kPadding}})
+    data["colours"][name] = fmt::format("light-dark({}, {})", colour.light, colour.dark);
+  for (const ParameterVerdict& of : verdict.parameters) {
+    const DumpedParameter* parameter = step.find(of.name);
+    if (parameter == nullptr || parameter->elements == 0) continue;
+    Json& map =
+        data["maps"].emplace_back(Json{{"name", visible_name(of.name)}, {"of", of.name}, {"shape", parameter->shape}});
+    const Holdings holdings = step.holdings(*parameter, weights);
+    for (std::size_t rank = 0; rank < holdings.parts.size(); ++rank) {
+      if (holdings.parts[rank].ranges.empty()) continue;
+      const Region& region = holdings.regions[rank];
+      map["parts"].push_back(
+          {{"rank", rank}, {"box", region.box}, {"flat", region.flat ? Json(*region.flat) : Json()}});
+      for (const auto& [which, distance] : of.rank_distance)
+        if (which == static_cast<int>(rank)) map["parts"].back()["distance"] = distance;
+    }
+  }
+  std::string json = dumped(data, -1), page = sim::page_texts::check_html;
+  for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos;) json.replace(at, 1, "\\u003c");
+  const std::string place = "{{data}}";
+  return page.replace(page.find(place), place.size(), json);
 }
 
 }  // namespace muonwalk::check

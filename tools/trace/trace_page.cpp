@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "sim/replay/page_parts.hpp"
 #include "sim/replay/svg_parts.hpp"
+#include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/output.hpp"
@@ -143,18 +143,36 @@ std::string lane_legend(const TracePicture& picture) {
   return legend("lane", kLanes, kinds);
 }
 
-// The style sheet, which begins with all colours as properties. Lanes and parts of spans have their numbers.
+// The colours of the page itself, by the names that its style sheet and scripts know them by.
+constexpr std::pair<const char*, Colour> kPageColours[] = {
+    {"paper", kPaper}, {"ink", kInk}, {"quiet", kQuiet}, {"ground", kPadding}, {"edge", kHatch}};
+
+// The style sheet, which begins with all colours as properties, "--paper: #ffffff": first for readers who prefer light
+// pages, then for those who prefer dark ones. Lanes and parts of spans have their numbers.
 std::string style() {
   std::vector<std::pair<std::string, Colour>> colours(std::begin(kPageColours), std::end(kPageColours));
   colours.emplace_back("accent", rank_colour(7));  // of what has the focus
   for (std::size_t i = 0; i < kLanes.size(); ++i) colours.emplace_back(fmt::format("lane{}", i), kLanes[i].colour);
   for (std::size_t i = 0; i < kParts.size(); ++i) colours.emplace_back(fmt::format("part{}", i), kParts[i].colour);
-  return colour_properties(colours) + page_texts::page_css + page_texts::trace_css;
+  std::string light, dark;
+  for (const auto& [name, colour] : colours) {
+    light += fmt::format("--{}: {}; ", name, colour.light);
+    dark += fmt::format("--{}: {}; ", name, colour.dark);
+  }
+  return ":root { " + light + "}\n@media (prefers-color-scheme: dark) {\n  :root { " + dark + "}\n}\n" +
+         page_texts::page_css + page_texts::trace_css;
 }
 
 // ── What the scripts draw.
 
 json colour_json(Colour colour) { return {{"light", colour.light}, {"dark", colour.dark}}; }
+
+// JSON that may stand inside of a `<script>`: bytes that are not UTF-8 are replaced, and no text can end the script.
+std::string script_json(const json& data) {
+  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6) text.replace(at, 1, "\\u003c");
+  return text;
+}
 
 // "lines", "texts" and "slices". Runs have texts of their own: each keeps its numbers, moved behind those of the runs
 // before.
@@ -207,7 +225,24 @@ std::string page_data(const TracePicture& picture) {
   }
   for (const Shade& lane : kLanes) data["lane_colours"].push_back(colour_json(lane.colour));
   for (const auto& [name, colour] : kPageColours) data["colours"][name] = colour_json(colour);
-  return script_text(data.dump(-1, ' ', false, json::error_handler_t::replace));
+  return script_json(data);
+}
+
+// The page with texts in the places that it marks with {{name}}. What is put in is not looked at again, so no name
+// from outside can be taken for a place.
+std::string filled_page(const std::string& page, const std::map<std::string, std::string>& texts) {
+  std::string html;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t open = page.find("{{", at);
+    if (open == std::string::npos) return html + page.substr(at);
+    const std::size_t close = page.find("}}", open);
+    const auto text = texts.find(page.substr(open + 2, close - open - 2));
+    if (text == texts.end())
+      throw RunError("a page has a place that nothing fills: " + page.substr(open, close - open + 2));
+    html += page.substr(at, open - at) + text->second;
+    at = close + 2;
+  }
 }
 
 }  // namespace

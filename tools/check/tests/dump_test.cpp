@@ -14,7 +14,7 @@
 #include "src/numerics/memory_meter.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
-#include "tools/check/dump_findings.hpp"
+#include "tools/check/check_dump.hpp"
 #include "tools/check/tests/dump_writing.hpp"
 
 using namespace muonwalk;
@@ -83,10 +83,7 @@ std::string refusal(const std::function<void(DumpWriting&)>& breaking) {
   DumpWriting dump = sound();
   dump.describe();
   breaking(dump);
-  return usage_error([&] {
-    const DumpedStep step = read_back(dump);
-    for (const DumpedParameter& parameter : step.parameters) step.read(parameter);
-  });
+  return usage_error([&] { check_steps({read_back(dump)}); });
 }
 
 void set(SafetensorsFile& file, const std::string& key, const std::string& value) {
@@ -133,8 +130,7 @@ TEST_CASE("assembled: any mesh, placements and types: every element as it was, a
     }
     const DumpedStep step = read_back(dump);
     const ReadParameter read = step.read(step.parameters[0]);
-    CHECK(read.findings.empty());
-    const ParameterCase& whole = read.parameter;
+    const ParameterCase& whole = read.whole;
     for (const auto& [what, of] : {std::pair{"before", &whole.before},
                                    {"after", &whole.after},
                                    {"grad", &whole.grad},
@@ -156,7 +152,7 @@ TEST_CASE("assembled: any mesh, placements and types: every element as it was, a
     while (dump.pieces["weights/w"][rank].elements.empty()) ++rank;
     dump.poke(rank, "after/w", 0, 77);
     const DumpedStep poked = read_back(dump);
-    const Holdings holdings = poked.holdings(poked.parameters[0], Role::weights);
+    const Holdings holdings = poked.holdings(poked.parameters[0], weights);
     const Assembled after = poked.assembled(poked.parameters[0], "after", holdings);
     REQUIRE(after.versions.size() == std::min<std::size_t>(holdings.copies.size(), 2));
     Flat expected = tensors["after"];
@@ -173,7 +169,7 @@ TEST_CASE("cuts: an axis that cuts a dimension is listed with all of its bounds"
                  {{{"axis", "tp"}, {"kind", "shard"}, {"dim", 0}}, {{"axis", "dp"}, {"kind", "shard"}, {"dim", 0}}});
   for (const char* what : {"before", "grad", "after"}) dump.tensor(what, "w", random_flat(20, 1));
   const DumpedStep step = read_back(dump);
-  const ParameterCase whole = step.read(step.parameters[0]).parameter;
+  const ParameterCase whole = step.read(step.parameters[0]).whole;
   REQUIRE(whole.cuts.size() == 2);
   CHECK(whole.cuts[0].axis == "tp");
   CHECK(whole.cuts[0].bounds == std::vector<std::int64_t>{0, 4, 8, 10});
@@ -194,13 +190,12 @@ TEST_CASE("masters may be cut as weights are, or as moments; a parameter's own h
     for (const char* what : {"master_before", "master_after"}) dump.tensor(what, "w", random_flat(24, 1), "F32", role);
     const DumpedStep step = read_back(dump);
     const ReadParameter read = step.read(step.parameters[0]);
-    CHECK(read.findings.empty());
-    CHECK(same_bits(read.parameter.before.values(), random_flat(24, 1)));
-    CHECK(read.parameter.before.versions[0].ranks.size() == (role[0] == 'w' ? 2 : 1));
-    CHECK(read.parameter.hyper.lr == 3);
-    CHECK(read.parameter.hyper.weight_decay == 0);
-    CHECK(read.parameter.hyper.adamw.lr == 2);
-    CHECK(read.parameter.hyper.adamw.weight_decay == 0);
+    CHECK(same_bits(read.whole.before.values(), random_flat(24, 1)));
+    CHECK(read.whole.before.versions[0].ranks.size() == (role[0] == 'w' ? 2 : 1));
+    CHECK(read.whole.hyper.lr == 3);
+    CHECK(read.whole.hyper.weight_decay == 0);
+    CHECK(read.whole.hyper.adamw.lr == 2);
+    CHECK(read.whole.hyper.adamw.weight_decay == 0);
   }
 }
 
@@ -212,32 +207,32 @@ TEST_CASE("broken dumps: each is refused in one sentence that says what is wrong
   };
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   const std::pair<std::function<void(DumpWriting&)>, const char*> broken[] = {
-      {meta("format", "muonwalk-dump 9"), "its format is \"muonwalk-dump 9\""},
+      {meta("format", "muonwalk-dump 9"), "doesn't say \"format\": \"muonwalk-dump 1\""},
       {[](DumpWriting& dump) {
          dump.ranks[2].metadata = {{"format", "pt"}};
        },
-       "its format is \"pt\""},
-      {[](DumpWriting& dump) { dump.ranks[2].metadata.erase(dump.ranks[2].metadata.begin()); }, "it is not a dump"},
-      {[](DumpWriting& dump) { dump.ranks[2].metadata.pop_back(); }, "its metadata has no \"parameters\""},
-      {meta("step", "x"), "its \"step\" is x, not a whole number from 1"},
-      {meta("step", "0"), "its \"step\" is 0, not a whole number from 1"},
-      {meta("step", "2"), "\"step\" and \"rank\" are 2 and 1, other than its name says"},
-      {meta("rank", "4"), "its \"rank\" is 4, not a whole number from 0 to 3"},
-      {meta("world", "5"), "is of 4 ranks in"},
-      {meta("world", "99999999999"), "its \"world\" is 99999999999, not a whole number"},
-      {meta("mesh", "[4]"), "its \"mesh\" is JSON, but not an object"},
-      {meta("mesh", "{\"tp\": 2, \"dp\": 2}"), "its \"mesh\" differs from that of"},
+       "it is no dump"},
+      {[](DumpWriting& dump) { dump.ranks[2].metadata.erase(dump.ranks[2].metadata.begin()); },
+       "it is no dump of an optimizer's step"},
+      {[](DumpWriting& dump) { dump.ranks[2].metadata.pop_back(); }, "parameter \"w\" is listed by other ranks alone"},
+      {meta("step", "x"), "its metadata has for \"step\" something other than a whole number from 1 to"},
+      {meta("step", "0"), "its metadata has for \"step\" something other than a whole number from 1 to"},
+      {meta("rank", "4"), "has for \"rank\" something other than a whole number from 0 to 3"},
+      {meta("world", "5"), "are rank 0 of 4 and rank 1 of 5 in step 1"},
+      {meta("world", "99999999999"), "has for \"world\" something other than a whole number"},
+      {meta("mesh", "[4]"), "has a \"mesh\" that is not an object of JSON"},
+      {meta("mesh", "{\"tp\": 2, \"dp\": 2}"), "has another \"mesh\" than that of rank 0"},
       {[](DumpWriting& dump) {
          for (SafetensorsFile& file : dump.ranks) set(file, "mesh", "{\"dp\": 3}");
        },
-       "its \"mesh\" has 3 ranks, but \"world\" is 4"},
-      {meta("parameters", "{\"w\": "), "its \"parameters\" is not JSON"},
-      {meta("parameters", std::string(100'000, '[')), "its \"parameters\" is not JSON"},
-      {meta("parameters", "{\"w\": 3}"), "parameter \"w\" has no shape"},
-      {meta("hyper", "{\"lr\": \"fast\"}"), "its \"hyper\" has a \"lr\" that is not a number"},
-      {[](DumpWriting& dump) { dump.ranks.pop_back(); }, "step 1 has files of 3 of its 4 ranks: 3 is missing"},
+       "has a \"mesh\" of 3 ranks, but \"world\" is 4"},
+      {meta("parameters", "{\"w\": "), "has a \"parameters\" that is not an object of JSON"},
+      {meta("parameters", std::string(100'000, '[')), "has a \"parameters\" that is not an object of JSON"},
+      {meta("parameters", "{\"w\": 3}"), "parameter \"w\" is not as it should be: cannot use at() with number"},
+      {meta("hyper", "{\"lr\": \"fast\"}"), "its metadata is not as it should be: type must be number, but is string"},
+      {[](DumpWriting& dump) { dump.ranks.pop_back(); }, "step 1 of 4 ranks has no file of rank 3;"},
       {[](DumpWriting& dump) { dump.ranks.erase(dump.ranks.begin() + 1, dump.ranks.end()); },
-       "ranks: 1, 2, 3 are missing"},
+       "has no file of ranks 1, 2, 3;"},
       {described([](Json& w) {
          w["shape"] = {4, 5};
        }),
@@ -259,12 +254,12 @@ TEST_CASE("broken dumps: each is refused in one sentence that says what is wrong
          dump.parameters[1].erase("gain");
          set(dump.ranks[1], "parameters", dump.parameters[1].dump());
        },
-       "lacks \"gain\", which other ranks have"},
+       "parameter \"gain\" is listed by other ranks alone"},
       {placed({{{"axis", "pp"}, {"kind", "replicate"}}}), "is placed on the axis \"pp\", which the mesh hasn't"},
-      {placed({{{"axis", "tp"}, {"kind", "sharded"}}}), "a placement of the kind \"sharded\", not shard"},
+      {placed({{{"axis", "tp"}, {"kind", "sharded"}}}), "a placement of the kind \"sharded\", which there isn't"},
       {placed({{{"axis", "tp"}, {"kind", "shard"}, {"dim", 2}}}),
        "has for dim something other than a whole number from 0 to 1"},
-      {placed({{{"axis", "tp"}, {"kind", "shard"}}}), "a placement of the kind shard without \"dim\""},
+      {placed({{{"axis", "tp"}, {"kind", "shard"}}}), "is not as it should be: key 'dim' not found"},
       {placed({{{"axis", "tp"}, {"kind", "owner"}, {"rank", 2}}}),
        "has for rank something other than a whole number from 0 to 1"},
       {placed({{{"axis", "dp"}, {"kind", "flat"}, {"begin", 0}, {"end", 6}},
@@ -276,7 +271,7 @@ TEST_CASE("broken dumps: each is refused in one sentence that says what is wrong
       {described([](Json& w) { w["placements"]["moments"][1]["begin"] = 1; }), "leave its element [2, 0] to no rank"},
       {described([](Json& w) { w["placements"]["moments"][1]["end"] = 13; }),
        "ends at element 13, but other axes leave it 12"},
-      {described([](Json& w) { w["placements"].erase("moments"); }), "has placements without those of its moments"},
+      {described([](Json& w) { w["placements"].erase("moments"); }), "key 'moments' not found"},
       {[](DumpWriting& dump) {
          dump.at(2, "after/w").shape = {3, 4};
        },
@@ -331,10 +326,10 @@ TEST_CASE("read_dump: folders, files, what is neither, and names that nobody sho
   dump.write(folder.path());
   write_text(folder.file("notes.txt"), "not a dump");
   CHECK(read_dump({folder.path()}).size() == 1);
-  CHECK(read_dump({folder.file(dump.file(1, 1)), folder.file(dump.file(1, 0))}).front().world() == 2);
+  CHECK(read_dump({folder.file(dump.file(1, 1)), folder.file(dump.file(1, 0))}).front().ranks.size() == 2);
   CHECK(usage_error([&] {
           read_dump({folder.path(), folder.path()});
-        }).find("are both rank 0 of step 1") != std::string::npos);
+        }).find("are rank 0 of 2 and rank 0 of 2 in step 1") != std::string::npos);
   dump.at(1, "grad/" + name).shape = {2, 2};
   dump.write(folder.path());
   const DumpedStep step = std::move(read_dump({folder.path()}).front());
