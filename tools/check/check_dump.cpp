@@ -50,141 +50,125 @@ std::string difference(const std::vector<std::int64_t>& shape, const Flat& a, co
 
 // ── What the bits of a step say by themselves, whatever the recipe.
 
-Finding finding(const char* kind, const std::string& axis, const Described& of, const std::string& tensor,
+Finding finding(const std::string& kind, const std::string& axis, const Described& of, const std::string& tensor,
                 const std::string& what) {
   return {kind, axis, {of.name}, fmt::format("\"{}/{}\" of step {} {}", tensor, visible_name(of.name), of.step, what)};
 }
 
 // The first NaN or infinity in what goes into the step, or else in what comes out of it.
 Found not_finite(const ParameterCase& whole, bool given) {
-  for (const CaseTensor& tensor : kCaseTensors)
-    for (const Assembled::Version& version : (whole.*tensor.of).versions)
-      for (std::size_t i = 0; i < version.values.size() && tensor.given == given; ++i)
+  for (std::size_t tensor = given ? 0 : kGiven; tensor < (given ? kGiven : std::size(kCaseTensors)); ++tensor)
+    for (const Assembled::Version& version : (whole.*kCaseTensors[tensor].of).versions)
+      for (std::size_t i = 0; i < version.values.size(); ++i)
         if (!std::isfinite(version.values[i]))
-          return finding("not_finite", "", whole, tensor.name,
+          return finding("not_finite", "", whole, kCaseTensors[tensor].name,
                          fmt::format("has {} in {}", std::isnan(version.values[i]) ? "NaN" : "infinity",
                                      element_text(whole.shape, static_cast<std::int64_t>(i))));
   return std::nullopt;
 }
 
 // The first tensor in which ranks that repeat it differ. Where it is the gradient, what comes of it has to differ, too.
-Found split(const ReadParameter& read) {
-  Found gradient;
+Found split(const ParameterCase& whole) {
+  Found found;
   for (const CaseTensor& tensor : kCaseTensors) {
-    const bool beside = read.whole.of_masters && tensor.beside_masters != nullptr;
-    const Assembled& of = beside ? read.*tensor.beside_masters : read.whole.*tensor.of;
+    const Assembled& of = whole.*tensor.of;
     if (of.versions.size() < 2) continue;
-    if (gradient) return gradient;
+    if (found) return found;
     std::vector<int> others;
     for (std::size_t version = 1; version < of.versions.size(); ++version)
       others.insert(others.end(), of.versions[version].ranks.begin(), of.versions[version].ranks.end());
-    gradient = finding(
-        tensor.role == grad ? "gradient_not_reduced" : "replicas_differ",
-        axis_between(read.whole.mesh, of.versions[0].ranks, others), read.whole, tensor.name,
-        fmt::format("is not the same on all ranks: {} against {}, {}", ranks_list(of.versions[0].ranks),
-                    ranks_list(others), difference(read.whole.shape, of.versions[0].values, of.versions[1].values)));
-    if (tensor.role != grad) return gradient;
+    const bool gradient = tensor.of == &ParameterCase::grad;
+    found =
+        finding(gradient ? "gradient_not_reduced" : "replicas_differ",
+                axis_between(whole.mesh, of.versions[0].ranks, others), whole, tensor.name,
+                fmt::format("is not the same on all ranks: {} against {}, {}", ranks_list(of.versions[0].ranks),
+                            ranks_list(others), difference(whole.shape, of.versions[0].values, of.versions[1].values)));
+    if (!gradient) return found;
   }
   return std::nullopt;
 }
 
-// Weights that aren't their masters, rounded: a part of them is as it was before the step, or something else.
-Found unlike_masters(const ReadParameter& read) {
-  const ParameterCase& whole = read.whole;
-  const std::string& dtype = read.weights_after.dtype;
-  // Stochastic rounding is within one unit in the last place.
-  const float unit = dtype == "BF16" ? 1.0f / 128 : dtype == "F16" ? 1.0f / 1024 : 0;
-  for (const Assembled::Version& version : read.weights_after.versions) {
-    std::vector<int> stale, fresh;
-    std::int64_t off = -1;
-    for (const std::vector<Part>* parts : {&whole.parts, &whole.moment_parts})
-      for (const Part& part : *parts) {
-        if (parts == &whole.parts && std::count(version.ranks.begin(), version.ranks.end(), part.rank) == 0) continue;
-        bool moved = false, same = true;
-        for (const auto& [begin, end] : part.ranges)
-          for (std::int64_t i = begin; i < end; ++i) {
-            const float is = version.values[i], master = whole.after.values()[i];
-            moved = moved || rounded(master, dtype) != is;
-            same = same && is == read.weights_before.values()[i];
-            if (std::abs(is - master) > unit * std::abs(master) + (dtype == "F16" ? 6.2e-5f : 0)) off = i;
-          }
-        if (!part.ranges.empty()) (moved && same ? stale : fresh).push_back(part.rank);
-      }
-    const bool copies = read.weights_after.versions.size() > 1;
-    if (!stale.empty() && (copies || !fresh.empty()))
-      return finding("stale_shard", axis_between(whole.mesh, stale, fresh), whole, "after",
-                     "still has the weights from before it in the part of " + ranks_list(stale) +
-                         ", though its masters have moved");
-    if (off >= 0 && !copies)  // that copies differ says more
-      return finding("", "", whole, "after",
-                     fmt::format("is {} in {}, but its master is {}", version.values[off],
-                                 element_text(whole.shape, off), whole.after.values()[off]));
-  }
-  return std::nullopt;
-}
+// ── What should have passed from one tensor to another: by rounding, to the next step, or through a checkpoint.
 
-// ── What is lost between two steps, or by a checkpoint.
-
-// What an earlier step has left in the one tensor, and a later one, or the same loaded again, hasn't in the other.
 struct Passage {
   const char *left, *taken;
-  Role role;
-  const char* lost;  // the kind where it is lost
-  bool exact;        // else it may have been rounded
+  const char *lost, *another;  // the kinds where it is zero or absent, and where it is something else
+  enum { exact, rounded, within_a_unit } how;
 };
-constexpr Passage kBetweenSteps[] = {{"momentum_after", "momentum_before", moments, "momentum_lost", false},
-                                     {"second_after", "second_before", moments, "second_moment_lost", false}};
-constexpr Passage kThroughCheckpoint[] = {{"after", "after", weights, "weights_changed_by_load", true},
-                                          {"momentum_after", "momentum_after", moments, "momentum_lost", true},
-                                          {"second_after", "second_after", moments, "second_moment_lost", true}};
+constexpr Passage kFromMasters[] = {{"master_after", "after", "", "", Passage::within_a_unit}};
+constexpr Passage kBetweenSteps[] = {{"momentum_after", "momentum_before", "momentum_lost", "", Passage::rounded},
+                                     {"second_after", "second_before", "second_moment_lost", "", Passage::rounded}};
+constexpr Passage kThroughCheckpoint[] = {
+    {"after", "after", "weights_changed_by_load", "weights_changed_by_load", Passage::exact},
+    {"momentum_after", "momentum_after", "momentum_lost", "", Passage::exact},
+    {"second_after", "second_after", "second_moment_lost", "", Passage::exact}};
+
+// Whether a part is what it should be. Stochastic rounding is within one unit in the last place.
+bool passed(const Flat& is, const Flat& should, const std::string& dtype, const Passage& passage) {
+  const float unit = passage.how != Passage::within_a_unit || dtype == "F32" ? 0
+                     : dtype == "F16"                                        ? 1.0f / 1024
+                                                                             : 1.0f / 128;
+  for (std::size_t i = 0; i < is.size(); ++i) {
+    const float expected = passage.how == Passage::exact ? should[i] : rounded(should[i], dtype);
+    if (std::memcmp(&is[i], &expected, sizeof(float)) != 0 &&
+        !(std::abs(is[i] - expected) <= unit * (std::abs(expected) + 6.2e-5f)))
+      return false;
+  }
+  return true;
+}
 
 Found lost(const Passage& passage, const DumpedStep& left, const DumpedParameter& parameter, const DumpedStep& taken,
            const DumpedParameter& same) {
-  const Assembled was = left.assembled(parameter, passage.left, left.holdings(parameter, passage.role));
-  if (!was.there() || (passage.role == moments && all_zero(was.values()))) return std::nullopt;
-  const Holdings holdings = taken.holdings(same, passage.role);
-  std::vector<int> right, zero, other, owners;
+  const Assembled was = left.assembled(parameter, passage.left);
+  const bool of_weights = passage.taken == std::string("after");
+  if (!was.there() || (!of_weights && all_zero(was.values()))) return std::nullopt;
+  const Holdings holdings = taken.holdings(same, passage.taken);
+  std::vector<int> right, wrong, zero, owners;
   std::string how;
+  bool stale = true;  // of weights: what is wrong is as it was before the step
   for (const Part& part : holdings.parts) {
     if (part.ranges.empty()) continue;
-    const auto stored = taken.part(passage.taken + ("/" + parameter.name), part.rank, holdings);
-    const auto expected = [&](const Part& of) {
+    const auto elements_of = [&](const Part& of) {
       Flat values;
       for (const auto& [begin, end] : of.ranges)
-        for (std::int64_t i = begin; i < end; ++i)
-          values.push_back(passage.exact || !stored ? was.values()[i] : rounded(was.values()[i], stored->dtype));
+        values.insert(values.end(), was.values().begin() + begin, was.values().begin() + end);
       return values;
     };
-    const Flat is = stored ? stored->values() : Flat(expected(part).size());
-    if (same_bits(is, expected(part))) {
+    const auto stored = taken.part(passage.taken + ("/" + parameter.name), part.rank, holdings);
+    const Flat should = elements_of(part), is = stored ? stored->values() : Flat(should.size());
+    const std::string dtype = stored ? stored->dtype : was.dtype;
+    if (passed(is, should, dtype, passage)) {
       right.push_back(part.rank);
-    } else if (all_zero(is)) {
-      zero.push_back(part.rank);
-    } else {
-      other.push_back(part.rank);
-      if (how.empty()) how = difference({static_cast<std::int64_t>(is.size())}, expected(part), is);
-      for (const Part& from : holdings.parts)
-        if (other.size() == 1 && from.ranges != part.ranges && same_bits(is, expected(from)))
-          owners.push_back(from.rank);
+      continue;
     }
+    wrong.push_back(part.rank);
+    if (all_zero(is)) zero.push_back(part.rank);
+    if (how.empty() && !all_zero(is)) how = ", " + difference({static_cast<std::int64_t>(is.size())}, should, is);
+    const auto before = of_weights ? taken.part("before/" + parameter.name, part.rank, holdings) : std::nullopt;
+    stale = stale && before && same_bits(before->values(), is);
+    for (const Part& from : holdings.parts)
+      if (wrong.size() == 1 && from.ranges != part.ranges && passed(is, elements_of(from), dtype, passage))
+        owners.push_back(from.rank);
   }
-  if (zero.empty() && other.empty()) return std::nullopt;
-  std::vector<int> wrong = zero;
-  wrong.insert(wrong.end(), other.begin(), other.end());
-  const auto found = [&](const char* kind, const std::string& axis, const std::string& what) {
-    return finding(passage.role == weights ? passage.lost : kind, axis, same, passage.taken, what);
+  if (wrong.empty()) return std::nullopt;
+  const std::string axis = axis_between(taken.mesh, right, wrong);
+  const auto found = [&](const std::string& kind, const std::string& on, const std::string& what) {
+    return finding(kind, on, same, passage.taken, what);
   };
+  if (of_weights && passage.how != Passage::exact && !right.empty())
+    return found(
+        stale ? "stale_shard" : "replicas_differ", axis,
+        (stale ? "still has the weights from before it on " : "is not what its masters say on ") + ranks_list(wrong));
+  if (!of_weights && !owners.empty() && zero.empty())
+    return found("moments_of_other_rank", axis_between(taken.mesh, {wrong[0]}, owners),
+                 fmt::format("is on rank {} what rank {} should have", wrong[0], owners[0]));
   const auto copies_right = std::count_if(holdings.copies.begin(), holdings.copies.end(), [&](const auto& copy) {
     return std::find_first_of(copy.begin(), copy.end(), right.begin(), right.end()) != copy.end();
   });
-  if (!owners.empty())
-    return found("moments_of_other_rank", axis_between(taken.mesh, {other[0]}, owners),
-                 fmt::format("is on rank {} what rank {} should have", other[0], owners[0]));
-  if (passage.role == moments && holdings.copies.size() > 1 && copies_right == 1)
-    return found("moments_on_owner_only", axis_between(taken.mesh, right, wrong),
-                 "is what it was only on " + ranks_list(right));
-  if (!other.empty()) return found("", "", fmt::format("is another on {} than it was, {}", ranks_list(other), how));
-  return found(passage.lost, "", "is zero or absent on " + ranks_list(zero));
+  if (!of_weights && holdings.copies.size() > 1 && copies_right == 1)
+    return found("moments_on_owner_only", axis, "is what it was only on " + ranks_list(right));
+  if (zero.size() == wrong.size()) return found(passage.lost, "", "is zero or absent on " + ranks_list(zero));
+  return found(passage.another, "", fmt::format("is another on {} than it should be{}", ranks_list(wrong), how));
 }
 
 // Adds a finding of one parameter. One that only says that copies differ, or that a number isn't finite, gives way to
@@ -250,22 +234,27 @@ DumpVerdict check_steps(const std::vector<DumpedStep>& steps, Question question,
     std::stable_sort(parameters.begin(), parameters.end(),
                      [](const auto* a, const auto* b) { return a->elements < b->elements; });
     for (const DumpedParameter* parameter : parameters) {
-      const ReadParameter read = steps[i].read(*parameter);
+      const ParameterCase whole = steps[i].read(*parameter);
+      const std::string name = "/" + parameter->name;
       if (progress) progress(++done, of);
+      const auto passes = [&](const auto& passages, const DumpedStep& left, const DumpedParameter& before) {
+        for (const Passage& passage : passages)  // a dump without a moment says nothing of it
+          if (steps[i].has(passage.taken + name) || steps[i].has(passage.left + name))
+            if (note(lost(passage, left, before, steps[i], *parameter))) return false;
+        return true;
+      };
       if (question == Question::replicas) {
-        if (!noted("", parameter->name)) note(split(read));
+        if (!noted("", parameter->name)) note(split(whole));
         continue;
       }
-      if (const Found bad = not_finite(read.whole, true))
-        throw UsageError("can't judge what follows: " + bad->sentence);
-      if (!note(not_finite(read.whole, false)) && !note(unlike_masters(read)) && read.whole.grad.versions.size() < 2)
-        note(split(read));
+      if (const Found bad = not_finite(whole, true)) throw UsageError("can't judge what follows: " + bad->sentence);
+      if (!note(not_finite(whole, false)) && passes(kFromMasters, steps[i], *parameter) &&
+          whole.grad.versions.size() < 2)
+        note(split(whole));
       const DumpedParameter* before = i > 0 ? steps[i - 1].find(parameter->name) : nullptr;
       if (before != nullptr && before->shape == parameter->shape && steps[i].step == steps[i - 1].step + 1)
-        for (const Passage& passage : kBetweenSteps)  // a dump without a moment says nothing of it
-          if (steps[i].has(passage.taken + ("/" + before->name)) || steps[i].has(passage.left + ("/" + before->name)))
-            if (note(lost(passage, steps[i - 1], *before, steps[i], *parameter))) break;
-      judge.add(read.whole);
+        passes(kBetweenSteps, steps[i - 1], *before);
+      judge.add(whole);
     }
   }
   DumpVerdict verdict = question == Question::replicas ? clean_of(steps[0]) : judge.verdict();
@@ -296,7 +285,7 @@ DumpVerdict check_loaded(const DumpedStep& saved, const DumpedStep& loaded) {
     for (const Passage& passage : kThroughCheckpoint) {
       const Found found = lost(passage, saved, parameter, loaded, *same);
       if (found) add(*found, verdict);
-      if (found && passage.role == moments) break;  // the first moment that is lost
+      if (found && passage.another != std::string("weights_changed_by_load")) break;  // the first moment that is lost
     }
   }
   return verdict;

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "src/errors.hpp"
@@ -21,40 +21,9 @@ std::int64_t elements_of(const std::vector<Range>& ranges) {
   return sum;
 }
 
-// What a rank's tensor has to look like.
-std::vector<std::int64_t> shape_on(const Holdings& holdings, int rank) {
-  const Region& region = holdings.regions[rank];
-  if (region.flat) return {elements_of(holdings.parts[rank].ranges)};
-  std::vector<std::int64_t> shape;
-  for (const auto& [from, to] : region.box) shape.push_back(to - from);
-  return shape;
-}
-
-// What placements leave to a rank.
-Region region(const std::vector<std::int64_t>& shape, const std::vector<Placement>& placements, const Mesh& mesh,
-              int rank) {
-  Region left;
-  for (const std::int64_t length : shape) left.box.emplace_back(0, length);
-  const std::vector<int> at = coordinates(mesh, rank);
-  bool here = true;
-  for (const Placement& placement : placements) {
-    if (placement.kind == Placement::shard) {  // as torch.chunk
-      auto& [from, to] = left.box[placement.dim];
-      const std::int64_t size = mesh[placement.axis].second, chunk = (to - from + size - 1) / size;
-      from = std::min(from + at[placement.axis] * chunk, to);
-      to = std::min(from + chunk, to);
-    } else if (placement.kind == Placement::owner) {
-      here = here && at[placement.axis] == placement.dim;
-    } else if (placement.kind == Placement::flat) {
-      left.flat = placement.part;
-    }
-  }
-  if (!here) left.flat = Range{0, 0};
-  return left;
-}
-
 // The region as ranges of the whole's row-major elements, found line by line of its last dimension.
-std::vector<Range> ranges_of(Region region, std::vector<std::int64_t> shape, const Range& flat) {
+std::vector<Range> ranges_of(Region region, std::vector<std::int64_t> shape) {
+  const Range flat = region.flat.value_or(Range{0, std::numeric_limits<std::int64_t>::max() / 2});
   shape.insert(shape.begin(), 1);  // a single number is a line, too
   region.box.insert(region.box.begin(), {0, 1});
   const std::size_t last = shape.size() - 1;
@@ -123,28 +92,30 @@ bool DumpedStep::has(const std::string& tensor) const {
   return std::any_of(ranks.begin(), ranks.end(), [&](const auto& rank) { return rank.count(tensor) > 0; });
 }
 
-Holdings DumpedStep::holdings(const DumpedParameter& parameter, Role role) const {
+Holdings DumpedStep::holdings(const DumpedParameter& parameter, const std::string& tensor) const {
   const std::string name = in_quotes(parameter.name);
+  if (tensor.rfind("master_", 0) == 0) {  // cut as moments are, or as weights: their shapes say which
+    const Holdings as_moments = holdings(parameter, "momentum_before");
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      if (const auto master = ranks[rank].find(tensor + "/" + parameter.name); master != ranks[rank].end())
+        if (master->second.header().shape != as_moments.shapes[rank]) return holdings(parameter, "before");
+    return as_moments;
+  }
+  const Role role = tensor == "grad" ? grad : tensor == "before" || tensor == "after" ? weights : moments;
   if (parameter.elements > stored)
     refuse(fmt::format("{} has {} elements by its shape, more than all tensors together", name, parameter.elements));
   Holdings holdings;
-  std::set<std::size_t> cut;
-  for (const auto& placements : parameter.placements)
-    for (const Placement& placement : placements[role])
-      if (placement.kind != Placement::replicate) cut.insert(placement.axis);
   std::map<std::vector<int>, std::vector<int>> copies;  // by their coordinates on the axes that repeat it
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
-    const Region left = region(parameter.shape, parameter.placements[rank][role], mesh, rank);
-    std::int64_t elements = 1;
-    for (const auto& [from, to] : left.box) elements *= to - from;
-    const Range flat = left.flat.value_or(Range{0, elements});
-    if (flat.second > elements)
-      refuse(fmt::format("the flat part of {} on rank {} ends at element {}, but other axes leave it {}", name, rank,
-                         flat.second, elements));
-    holdings.regions.push_back(left);
-    holdings.parts.push_back({rank, ranges_of(left, parameter.shape, flat)});
+    const Region& region = parameter.regions[rank][role];
+    holdings.parts.push_back({rank, ranges_of(region, parameter.shape)});
+    std::vector<std::int64_t>& shape = holdings.shapes.emplace_back();
+    if (region.flat)
+      shape = {region.flat->second - region.flat->first};
+    else
+      for (const auto& [from, to] : region.box) shape.push_back(to - from);
     std::vector<int> at = coordinates(mesh, rank);
-    for (const std::size_t axis : cut) at[axis] = 0;
+    for (const std::size_t axis : parameter.cutting[role]) at[axis] = 0;
     copies[at].push_back(rank);
   }
   for (const auto& [at, of] : copies) {
@@ -172,7 +143,7 @@ std::optional<StoredTensor> DumpedStep::part(const std::string& tensor, int rank
   const auto found = ranks[rank].find(tensor);
   if (found == ranks[rank].end()) return std::nullopt;
   const auto& ranges = holdings.parts[rank].ranges;
-  const std::vector<std::int64_t>&is = found->second.header().shape, shape = shape_on(holdings, rank);
+  const std::vector<std::int64_t>&is = found->second.header().shape, &shape = holdings.shapes[rank];
   if (ranges.empty() || is != shape)
     refuse(fmt::format("{} is of shape [{}] on rank {}, but its placements leave it {}", in_quotes(tensor),
                        fmt::join(is, ", "), rank,
@@ -180,9 +151,9 @@ std::optional<StoredTensor> DumpedStep::part(const std::string& tensor, int rank
   return found->second.file->read(found->second.index);
 }
 
-Assembled DumpedStep::assembled(const DumpedParameter& parameter, const std::string& tensor,
-                                const Holdings& holdings) const {
+Assembled DumpedStep::assembled(const DumpedParameter& parameter, const std::string& tensor) const {
   const std::string name = tensor + "/" + parameter.name;
+  const Holdings holdings = this->holdings(parameter, tensor);
   Assembled whole;
   for (const std::vector<int>& copy : holdings.copies) {
     Assembled::Version version;
@@ -217,63 +188,31 @@ Assembled DumpedStep::assembled(const DumpedParameter& parameter, const std::str
   return whole;
 }
 
-// How the mesh cuts its weights.
-static std::vector<Cut> cuts_of(const DumpedStep& step, const DumpedParameter& parameter) {
-  std::vector<Cut> cuts;
-  std::vector<Placement> so_far;
-  for (const Placement& placement : parameter.placements[0][weights]) {
-    so_far.push_back(placement);
-    if (placement.kind == Placement::replicate) continue;
-    Cut& cut = cuts.emplace_back();
-    cut.axis = step.mesh[placement.axis].first;
-    cut.kind = static_cast<Cut::Kind>(placement.kind);
-    if (placement.kind != Placement::shard) continue;
-    cut.dim = static_cast<int>(placement.dim);
-    std::set<std::int64_t> bounds;
-    for (int rank = 0; rank < static_cast<int>(step.ranks.size()); ++rank) {
-      const auto [from, to] = region(parameter.shape, so_far, step.mesh, rank).box[cut.dim];
-      bounds.insert({from, to});
-    }
-    cut.bounds.assign(bounds.begin(), bounds.end());
-  }
-  return cuts;
-}
-
-ReadParameter DumpedStep::read(const DumpedParameter& parameter) const {
+ParameterCase DumpedStep::read(const DumpedParameter& parameter) const {
   const std::string name = "/" + parameter.name;
-  ReadParameter read;
-  ParameterCase& whole = read.whole;
+  ParameterCase whole;
   static_cast<Described&>(whole) = parameter;
   whole.step = step;
   whole.mesh = mesh;
   whole.of_masters = has("master_before" + name);
   if (whole.of_masters != has("master_after" + name))
     refuse(in_quotes(parameter.name) + " has masters before or after the step, but not both");
-
-  const Holdings held[] = {holdings(parameter, weights), holdings(parameter, grad), holdings(parameter, moments)};
-  // Masters are cut as moments are, or as weights: their shapes say which.
-  Role of_masters = moments;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    if (const auto master = ranks[rank].find("master_before" + name); master != ranks[rank].end())
-      if (master->second.header().shape != shape_on(held[moments], static_cast<int>(rank))) of_masters = weights;
+  for (const std::string tensor : {"before", "after"})
+    if (!has(tensor + name)) refuse("no rank has " + in_quotes(tensor + name));
   for (const CaseTensor& tensor : kCaseTensors) {
-    if (tensor.beside_masters != nullptr && !has(tensor.name + name))
-      refuse("no rank has " + in_quotes(tensor.name + name));
-    const bool masters = tensor.beside_masters != nullptr && whole.of_masters;
-    if (masters) read.*tensor.beside_masters = assembled(parameter, tensor.name, held[weights]);
-    whole.*tensor.of = assembled(parameter, (masters ? "master_" : "") + std::string(tensor.name),
-                                 held[masters ? of_masters : tensor.role]);
+    const bool weights = tensor.of == &ParameterCase::before || tensor.of == &ParameterCase::after;
+    whole.*tensor.of = assembled(parameter, (whole.of_masters && weights ? "master_" : "") + std::string(tensor.name));
   }
-  if (step == 1)
-    for (const Assembled* moment : {&whole.momentum_before, &whole.second_before})
-      for (const Assembled::Version& version : moment->versions)
-        if (!all_zero(version.values))
-          refuse(fmt::format("the moments of {} before step 1 are not zero", in_quotes(parameter.name)));
-  whole.cuts = cuts_of(*this, parameter);
-  whole.parts = held[weights].parts;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    if (held[weights].parts[rank].ranges != held[moments].parts[rank].ranges) whole.moment_parts = held[moments].parts;
-  return read;
+  for (const Assembled* moment : {&whole.momentum_before, &whole.second_before})
+    for (const Assembled::Version& version : moment->versions)
+      if (step == 1 && !all_zero(version.values))
+        refuse(fmt::format("the moments of {} before step 1 are not zero", in_quotes(parameter.name)));
+  whole.parts = holdings(parameter, "before").parts;
+  whole.moment_parts = holdings(parameter, "momentum_before").parts;
+  if (std::equal(whole.parts.begin(), whole.parts.end(), whole.moment_parts.begin(),
+                 [](const Part& a, const Part& b) { return a.ranges == b.ranges; }))
+    whole.moment_parts.clear();
+  return whole;
 }
 
 }  // namespace muonwalk::check

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,14 +20,6 @@ using Mesh = std::vector<std::pair<std::string, int>>;
 /// [begin, end)
 using Range = std::pair<std::int64_t, std::int64_t>;
 
-/// One way in which an axis of the mesh cuts or repeats a parameter, as one rank has written it.
-struct Placement {
-  enum Kind { shard, flat, owner, replicate } kind = replicate;
-  std::size_t axis = 0;  ///< Its index in the mesh.
-  std::int64_t dim = 0;  ///< Of a shard: the dimension that is cut. Of an owner: its rank on the axis.
-  Range part;            ///< Of a flat part: the elements of what the axes before it left.
-};
-
 /// The tensors of a parameter that are cut alike.
 enum Role : std::size_t { weights, grad, moments };
 
@@ -38,39 +31,31 @@ struct Region {
 
 /// Who holds which elements of a parameter's tensors.
 struct Holdings {
-  std::vector<Region> regions;           ///< By rank.
-  std::vector<Part> parts;               ///< The same as ranges of the whole's elements.
-  std::vector<std::vector<int>> copies;  ///< Ranks that hold every element once together; one for each copy.
+  std::vector<Part> parts;                        ///< By rank.
+  std::vector<std::vector<std::int64_t>> shapes;  ///< What each rank's tensor has to look like.
+  std::vector<std::vector<int>> copies;           ///< Ranks that hold every element once together; one for each copy.
 };
 
 /// A parameter as all ranks describe it.
 struct DumpedParameter : Described {
   std::int64_t elements = 1;
-  std::vector<std::array<std::vector<Placement>, 3>> placements;  ///< By rank, by role.
+  std::vector<std::array<Region, 3>> regions;    ///< What placements leave: by rank, by role.
+  std::array<std::set<std::size_t>, 3> cutting;  ///< Axes of the mesh that don't repeat it: by role.
 };
 
-/// A parameter put together.
-struct ReadParameter {
-  ParameterCase whole;
-  Assembled weights_before, weights_after;  ///< Where masters are judged: the weights beside them.
-};
-
-/// A tensor that a dump may have of each parameter, before those that follow from it.
+/// A tensor that a dump may have of each parameter, before those that follow from it. The first four go into the step.
 struct CaseTensor {
-  const char* name;  ///< "before"
-  Role role;
+  const char* name;
   Assembled ParameterCase::*of;
-  Assembled ReadParameter::*beside_masters;  ///< Or null.
-  bool given;                                ///< Whether it goes into the step.
 };
-constexpr CaseTensor kCaseTensors[] = {
-    {"before", weights, &ParameterCase::before, &ReadParameter::weights_before, true},
-    {"momentum_before", moments, &ParameterCase::momentum_before, nullptr, true},
-    {"second_before", moments, &ParameterCase::second_before, nullptr, true},
-    {"grad", grad, &ParameterCase::grad, nullptr, true},
-    {"momentum_after", moments, &ParameterCase::momentum_after, nullptr, false},
-    {"second_after", moments, &ParameterCase::second_after, nullptr, false},
-    {"after", weights, &ParameterCase::after, &ReadParameter::weights_after, false}};
+constexpr CaseTensor kCaseTensors[] = {{"before", &ParameterCase::before},
+                                       {"momentum_before", &ParameterCase::momentum_before},
+                                       {"second_before", &ParameterCase::second_before},
+                                       {"grad", &ParameterCase::grad},
+                                       {"momentum_after", &ParameterCase::momentum_after},
+                                       {"second_after", &ParameterCase::second_after},
+                                       {"after", &ParameterCase::after}};
+constexpr std::size_t kGiven = 4;
 
 /// A tensor of an open file.
 struct DumpedTensor {
@@ -93,17 +78,18 @@ struct DumpedStep {
   const DumpedParameter* find(const std::string& name) const;
   /// Whether a rank has some of "after/NAME".
   bool has(const std::string& tensor) const;
-  /// How the tensors of a role are cut. Throws UsageError where an element is on no rank of a copy, or on two.
-  Holdings holdings(const DumpedParameter& parameter, Role role) const;
+  /// How a tensor ("after") of a parameter is cut. Throws UsageError where an element is on no rank of a copy, or on
+  /// two.
+  Holdings holdings(const DumpedParameter& parameter, const std::string& tensor) const;
   /// What a rank has written under "after/NAME": nothing where there is no such tensor, or an empty one. Throws
   /// UsageError where its shape isn't the one that `holdings` gives it.
   std::optional<StoredTensor> part(const std::string& tensor, int rank, const Holdings& holdings) const;
-  /// A tensor ("after") of a parameter, whole: every element once, and a version for each copy with other bits. Throws
-  /// UsageError where only some of the ranks that should have a part of it do, or have it in another type.
-  Assembled assembled(const DumpedParameter& parameter, const std::string& tensor, const Holdings& holdings) const;
+  /// A tensor of a parameter, whole: every element once, and a version for each copy with other bits. Throws UsageError
+  /// where only some of the ranks that should have a part of it do, or have it in another type.
+  Assembled assembled(const DumpedParameter& parameter, const std::string& tensor) const;
   /// The parameter with all its tensors; at most one more of them is in memory meanwhile. Throws UsageError as above,
   /// without weights, and for moments before step 1.
-  ReadParameter read(const DumpedParameter& parameter) const;
+  ParameterCase read(const DumpedParameter& parameter) const;
 
   [[noreturn]] void refuse(const std::string& why) const;
 };

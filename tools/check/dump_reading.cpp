@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <tuple>
 
@@ -18,9 +19,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "muonwalk-dump 1";
-constexpr const char* kKinds[] = {"shard", "flat", "owner", "replicate"};  // as Placement has them
-constexpr const char* kMeant[] = {"muon", "adamw", "none"};                // as Meant has them
-constexpr const char* kRoles[] = {"weights", "grad", "moments"};           // as Role has them
+constexpr const char* kMeant[] = {"muon", "adamw", "none"};       // as Meant has them
+constexpr const char* kRoles[] = {"weights", "grad", "moments"};  // as Role has them
 constexpr std::int64_t kMostRanks = 1'000'000, kMostElements = std::int64_t{1} << 48;
 
 // Why a piece of metadata is not as docs/dump-format.md says; whoever knows the file and the place makes a sentence of
@@ -57,35 +57,50 @@ void take_hyper(const Json& object, Hyper& hyper) {
   if (betas) std::tie(hyper.adamw.beta1, hyper.adamw.beta2) = *betas;
 }
 
-std::vector<Placement> placement_list(const Json& list, const DumpedParameter& parameter, const Mesh& mesh) {
-  std::vector<Placement> placements;
+// Cuts a parameter as one role's placements on the rank at these coordinates say; of weights, each cut is listed.
+void place(const Json& list, Role role, const Mesh& mesh, const std::vector<int>& at, DumpedParameter& parameter) {
+  Region& left = parameter.regions.back()[role];
+  for (const std::int64_t length : parameter.shape) left.box.emplace_back(0, length);
+  std::set<std::string> named;
+  bool here = true;
   for (const Json& entry : list) {
     const auto axis = entry.at("axis").get<std::string>(), kind = entry.at("kind").get<std::string>();
     const auto found = std::find_if(mesh.begin(), mesh.end(), [&](const auto& one) { return one.first == axis; });
     if (found == mesh.end()) throw Wrong("is placed on the axis " + in_quotes(axis) + ", which the mesh hasn't");
-    Placement placement;
-    placement.axis = static_cast<std::size_t>(found - mesh.begin());
-    for (const Placement& other : placements) {
-      if (other.axis == placement.axis) throw Wrong("is placed twice on the axis " + in_quotes(axis));
-      if (other.kind == Placement::flat) throw Wrong("has a placement behind a flat one, which comes last");
+    if (!named.insert(axis).second) throw Wrong("is placed twice on the axis " + in_quotes(axis));
+    if (left.flat) throw Wrong("has a placement behind a flat one, which comes last");
+    if (kind == "replicate") continue;
+    const auto number = static_cast<std::size_t>(found - mesh.begin());
+    Cut cut{axis, Cut::shard, 0, {}};
+    if (kind == "shard") {  // as torch.chunk
+      cut.dim =
+          static_cast<int>(whole(entry.at("dim"), "dim", 0, static_cast<std::int64_t>(parameter.shape.size()) - 1));
+      auto& [from, to] = left.box[cut.dim];
+      const std::int64_t chunk = (to - from + found->second - 1) / found->second;
+      from = std::min(from + at[number] * chunk, to);
+      to = std::min(from + chunk, to);
+      cut.bounds = {from, to};
+    } else if (kind == "owner") {
+      cut.kind = Cut::owner;
+      here = here && whole(entry.at("rank"), "rank", 0, found->second - 1) == at[number];
+    } else if (kind == "flat") {
+      cut.kind = Cut::flat;
+      std::int64_t elements = 1;
+      for (const auto& [from, to] : left.box) elements *= to - from;
+      const std::int64_t begin = whole(entry.at("begin"), "begin", 0, elements);
+      left.flat = Range{begin, whole(entry.at("end"), "end", begin, elements)};
+    } else {
+      throw Wrong("has a placement of the kind " + in_quotes(kind) + ", which there isn't");
     }
-    const auto is = std::find(std::begin(kKinds), std::end(kKinds), kind);
-    if (is == std::end(kKinds)) throw Wrong("has a placement of the kind " + in_quotes(kind) + ", which there isn't");
-    placement.kind = static_cast<Placement::Kind>(is - std::begin(kKinds));
-    const auto field = [&](const char* name, std::int64_t least, std::int64_t most) {
-      return whole(entry.at(name), name, least, most);
-    };
-    if (kind == "shard") placement.dim = field("dim", 0, static_cast<std::int64_t>(parameter.shape.size()) - 1);
-    if (kind == "owner") placement.dim = field("rank", 0, found->second - 1);
-    if (kind == "flat") placement.part.first = field("begin", 0, parameter.elements);
-    if (kind == "flat") placement.part.second = field("end", placement.part.first, parameter.elements);
-    placements.push_back(placement);
+    parameter.cutting[role].insert(number);
+    if (role == weights) parameter.cuts.push_back(cut);
   }
-  return placements;
+  if (!here) left.flat = Range{0, 0};
 }
 
 // A parameter as one rank describes it, with that rank's placements.
-DumpedParameter described(const std::string& name, const Json& entry, const Hyper& hyper, const Mesh& mesh) {
+DumpedParameter described(const std::string& name, const Json& entry, const Hyper& hyper, const Mesh& mesh,
+                          std::int64_t rank) {
   DumpedParameter parameter;
   parameter.name = name;
   parameter.hyper = hyper;
@@ -113,10 +128,10 @@ DumpedParameter described(const std::string& name, const Json& entry, const Hype
           fmt::format("has blocks of {} in all, but its dimension {} has {}", sum, parameter.blocks.dim, length));
   }
   const Json placements = entry.value("placements", Json::array());
-  parameter.placements.emplace_back();
+  parameter.regions.emplace_back();
   for (const Role role : {weights, grad, moments})
-    parameter.placements[0][role] =
-        placement_list(placements.is_object() ? placements.at(kRoles[role]) : placements, parameter, mesh);
+    place(placements.is_object() ? placements.at(kRoles[role]) : placements, role, mesh,
+          coordinates(mesh, static_cast<int>(rank)), parameter);
   return parameter;
 }
 
@@ -182,7 +197,7 @@ void add(const DumpFile& file, const Json& mesh, DumpedStep& step, std::string& 
   if (file.rank == 0) step.parameters.reserve(parameters.size());
   for (const auto& [name, entry] : parameters.items()) {
     place = "parameter " + in_quotes(name);
-    const DumpedParameter parameter = described(name, entry, hyper, step.mesh);
+    const DumpedParameter parameter = described(name, entry, hyper, step.mesh, file.rank);
     DumpedParameter*& is = known[name];
     if (file.rank == 0) {
       is = &step.parameters.emplace_back(parameter);
@@ -191,18 +206,25 @@ void add(const DumpFile& file, const Json& mesh, DumpedStep& step, std::string& 
     if (is == nullptr || is->shape != parameter.shape || is->meant != parameter.meant ||
         is->blocks.dim != parameter.blocks.dim || is->blocks.sizes != parameter.blocks.sizes)
       throw Wrong("has another shape, optimizer or blocks than on rank 0");
-    is->placements.push_back(parameter.placements[0]);
+    is->regions.push_back(parameter.regions[0]);
+    for (std::size_t role = 0; role < 3; ++role)
+      is->cutting[role].insert(parameter.cutting[role].begin(), parameter.cutting[role].end());
+    for (std::size_t i = 0; i < std::min(is->cuts.size(), parameter.cuts.size()); ++i) {
+      std::set<std::int64_t> bounds(is->cuts[i].bounds.begin(), is->cuts[i].bounds.end());
+      bounds.insert(parameter.cuts[i].bounds.begin(), parameter.cuts[i].bounds.end());
+      is->cuts[i].bounds.assign(bounds.begin(), bounds.end());
+    }
   }
   auto& tensors = step.ranks.emplace_back();
   for (const DumpedParameter& parameter : step.parameters) {
     place = "parameter " + in_quotes(parameter.name);
-    if (parameter.placements.size() != step.ranks.size()) throw Wrong("is listed by other ranks alone");
+    if (parameter.regions.size() != step.ranks.size()) throw Wrong("is listed by other ranks alone");
   }
   for (const auto& [name, tensor] : file.tensors) {
     const std::size_t slash = name.find('/');
     const std::string what = name.substr(0, slash);
     if (std::none_of(std::begin(kCaseTensors), std::end(kCaseTensors), [&](const CaseTensor& one) {
-          return what == one.name || (one.beside_masters != nullptr && what == std::string("master_") + one.name);
+          return what == one.name || what == std::string("master_") + one.name;
         }))
       continue;
     place = "tensor " + in_quotes(name);
@@ -215,24 +237,16 @@ void add(const DumpFile& file, const Json& mesh, DumpedStep& step, std::string& 
   }
 }
 
-// All files of one step, in any order.
-DumpedStep step_of(std::vector<DumpFile>& files) {
+using RankFiles = std::map<std::int64_t, DumpFile>;
+
+// All files of one step, by rank.
+DumpedStep step_of(const RankFiles& files) {
   DumpedStep step;
-  std::sort(files.begin(), files.end(), [](const DumpFile& a, const DumpFile& b) { return a.rank < b.rank; });
-  const DumpFile& first = files.front();
+  const DumpFile& first = files.begin()->second;
   step.step = first.step;
-  for (std::size_t i = 1; i < files.size(); ++i)
-    if (files[i].world != first.world || files[i].rank == files[i - 1].rank)
-      throw UsageError(
-          fmt::format("{} and {} are rank {} of {} and rank {} of {} in step {}; keep dumps of two runs apart",
-                      in_quotes(files[i - 1].path), in_quotes(files[i].path), files[i - 1].rank, files[i - 1].world,
-                      files[i].rank, files[i].world, first.step));
   std::vector<int> missing;
-  for (std::int64_t rank = 0, at = 0; rank < first.world; ++rank)
-    if (at < static_cast<std::int64_t>(files.size()) && files[at].rank == rank)
-      ++at;
-    else
-      missing.push_back(static_cast<int>(rank));
+  for (std::int64_t rank = 0; rank < first.world; ++rank)
+    if (files.count(rank) == 0) missing.push_back(static_cast<int>(rank));
   if (!missing.empty())
     throw UsageError(fmt::format("step {} of {} ranks has no file of {}; let each rank write its own", first.step,
                                  first.world, ranks_list(missing)));
@@ -247,7 +261,10 @@ DumpedStep step_of(std::vector<DumpFile>& files) {
     if (product != first.world)
       throw Wrong(fmt::format("has a \"mesh\" of {} ranks, but \"world\" is {}", product, first.world));
   });
-  for (const DumpFile& file : files) file.read([&](std::string& place) { add(file, mesh, step, place); });
+  for (const auto& [rank, of] : files) {
+    const DumpFile& file = of;
+    file.read([&](std::string& place) { add(file, mesh, step, place); });
+  }
   return step;
 }
 
@@ -255,10 +272,15 @@ DumpedStep step_of(std::vector<DumpFile>& files) {
 
 std::vector<DumpedStep> read_dump(const std::vector<std::string>& paths) {
   namespace fs = std::filesystem;
-  std::map<std::int64_t, std::vector<DumpFile>> files;
+  std::map<std::int64_t, RankFiles> files;  // by step
   const auto open = [&](const std::string& path) {
     DumpFile file = opened(path);
-    files[file.step].push_back(std::move(file));
+    RankFiles& others = files[file.step];
+    const auto [other, fresh] = others.emplace(file.rank, file);
+    if (const DumpFile& first = fresh ? others.begin()->second : other->second; !fresh || first.world != file.world)
+      throw UsageError(fmt::format(
+          "{} and {} are rank {} of {} and rank {} of {} in step {}; keep dumps of two runs apart",
+          in_quotes(first.path), in_quotes(path), first.rank, first.world, file.rank, file.world, file.step));
   };
   for (const std::string& path : paths) {
     std::error_code error;
@@ -296,8 +318,7 @@ std::vector<DumpedStep> read_files(const std::vector<std::pair<std::string, std:
     if (all.tensors.empty())
       throw UsageError(in_quotes(path) + " has no tensor of F32, BF16 or F16; name a file of weights");
   }
-  std::vector<DumpFile> alone = {std::move(all)};
-  return {step_of(alone)};
+  return {step_of({{0, all}})};
 }
 
 }  // namespace muonwalk::check

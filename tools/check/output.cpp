@@ -146,10 +146,10 @@ std::string verdict_page(const DumpVerdict& verdict, const DumpedStep& step) {
     if (parameter == nullptr || parameter->elements == 0) continue;
     Json& map =
         data["maps"].emplace_back(Json{{"name", visible_name(of.name)}, {"of", of.name}, {"shape", parameter->shape}});
-    const Holdings holdings = step.holdings(*parameter, weights);
+    const Holdings holdings = step.holdings(*parameter, "before");
     for (std::size_t rank = 0; rank < holdings.parts.size(); ++rank) {
       if (holdings.parts[rank].ranges.empty()) continue;
-      const Region& region = holdings.regions[rank];
+      const Region& region = parameter->regions[rank][weights];
       map["parts"].push_back(
           {{"rank", rank}, {"box", region.box}, {"flat", region.flat ? Json(*region.flat) : Json()}});
       for (const auto& [which, distance] : of.rank_distance)
