@@ -1,338 +1,200 @@
 #include "tools/check/cuttings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
 
-#include "src/text/units.hpp"
-
 namespace muonwalk::check {
 namespace {
 
-using Set = std::vector<Index>;  // rows or columns that belong together
+using Set = std::vector<Index>;  // rows or columns that belong together, or where they begin
 using Sets = std::vector<Set>;
+using Sizes = std::vector<std::int64_t>;
 
-Set range_set(Index begin, Index end, Index step = 1) {
+Set strided(Index count, Index step = 1, Index from = 0) {
   Set all;
-  for (Index i = begin; i < end; i += step) all.push_back(i);
+  for (Index i = 0; i < count; ++i) all.push_back(from + i * step);
   return all;
 }
 
-// From where each part begins, and the end.
-Sets sets_between(const Set& bounds) {
-  Sets sets;
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
-    if (bounds[i + 1] > bounds[i]) sets.push_back(range_set(bounds[i], bounds[i + 1]));
-  return sets;
+Set sums(const Set& slow, const Set& fast) {
+  Set all;
+  for (const Index a : slow)
+    for (const Index b : fast) all.push_back(a + b);
+  return all;
 }
 
-Set bounds_of(const std::vector<std::int64_t>& sizes) {
-  Set bounds = {0};
-  for (const std::int64_t size : sizes) bounds.push_back(bounds.back() + size);
-  return bounds;
-}
-
-Sets equal_sets(Index whole, Index count) {
-  Set bounds;
-  for (Index i = 0; i <= count; ++i) bounds.push_back(i * (whole / count));
-  return sets_between(bounds);
-}
-
-// Every one of `count` parts takes `sizes[part] / groups` in each of the groups, one after the other.
-Sets interleaved_sets(const std::vector<std::int64_t>& sizes, Index groups) {
+// Parts of these sizes; in `groups`, one after the other, each has its share of every one. None where they can't.
+Sets parts_of(const Sizes& sizes, Index groups = 1) {
   Sets sets(sizes.size());
   Index at = 0;
   for (Index group = 0; group < groups; ++group)
     for (std::size_t part = 0; part < sizes.size(); ++part)
       for (Index i = 0; i < sizes[part] / groups; ++i) sets[part].push_back(at++);
+  if (at != std::accumulate(sizes.begin(), sizes.end(), Index{0})) return {};
+  sets.erase(std::remove(sets.begin(), sets.end(), Set()), sets.end());
   return sets;
 }
 
-Set times(Set set, Index factor, Index plus = 0) {
-  for (Index& each : set) each = each * factor + plus;
-  return set;
-}
-
-class Collection {
- public:
-  explicit Collection(const ParameterCase& parameter) : stack_(parameter.shape) {}
-
-  void add(const std::string& kind, const std::string& axis, const std::string& how, std::vector<Block> blocks) {
-    std::set<std::vector<Index>> key;
-    for (const Block& block : blocks) {
-      std::vector<Index> places = block.rows;
-      for (const auto* more : {&block.cols, &block.out_rows, &block.out_cols}) {
-        places.push_back(-1);
-        places.insert(places.end(), more->begin(), more->end());
-      }
-      key.insert(places);
+Sets common(const Sets& some, const Sets& others) {
+  Sets all;
+  for (const Set& one : some)
+    for (const Set& other : others) {
+      Set both;
+      std::set_intersection(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(both));
+      if (!both.empty()) all.push_back(both);
     }
-    if (!blocks.empty() && seen_.insert(key).second) all.push_back({kind, axis, how, std::move(blocks)});
-  }
-
-  // These rows and columns of each matrix of the stack.
-  void add(const std::string& kind, const std::string& axis, const std::string& how, const Sets& rows,
-           const Sets& cols) {
-    std::vector<Block> blocks;
-    for (Index e = 0; e < stack_.count; ++e)
-      for (const Set& r : rows)
-        for (const Set& c : cols) blocks.push_back({times(r, stack_.cols, e * stack_.rows * stack_.cols), c});
-    add(kind, axis, how, std::move(blocks));
-  }
-  // These of its rows, or of its columns.
-  void add(const std::string& kind, const std::string& axis, const std::string& how, bool of_rows, const Sets& sets) {
-    if (sets.empty()) return;
-    const Sets others = {range_set(0, of_rows ? stack_.cols : stack_.rows)};
-    add(kind, axis, how, of_rows ? sets : others, of_rows ? others : sets);
-  }
-
-  std::vector<Cutting> all;
-
- private:
-  const Stack stack_;
-  std::set<std::set<std::vector<Index>>> seen_;
-};
-
-bool meant_in_rows(const ParameterCase& p) { return p.blocks.dim != static_cast<int>(p.shape.size()) - 1; }
-
-// The sets of rows, or of columns, that are meant.
-Sets meant_sets(const ParameterCase& p, const Stack& stack) {
-  if (p.blocks.sizes.empty()) return {range_set(0, stack.rows)};
-  return sets_between(bounds_of(p.blocks.sizes));
-}
-
-const char* rows_or_columns(bool of_rows) { return of_rows ? "rows" : "columns"; }
-
-// The rows and columns that a rank's part is, if it is a block of one matrix.
-std::vector<Block> part_blocks(const std::vector<Part>& parts, const Stack& stack) {
-  std::map<Set, Block> blocks;  // by rows and columns
-  for (const Part& part : parts) {
-    std::map<std::pair<Index, Index>, std::map<Index, Set>> rows;  // by columns, by matrix
-    for (auto [begin, end] : part.ranges)
-      for (Index at = begin; at < end;) {
-        const Index row = at / stack.cols, stop = std::min<Index>(end, (row + 1) * stack.cols);
-        rows[{at - row * stack.cols, stop - row * stack.cols}][row / stack.rows].push_back(row);
-        at = stop;
-      }
-    for (const auto& [cols, by_matrix] : rows)
-      for (const auto& [matrix, of] : by_matrix) {
-        Set key = of;
-        key.push_back(cols.first);
-        blocks[key] = {times(of, stack.cols), range_set(cols.first, cols.second)};
-      }
-  }
-  std::vector<Block> all;
-  for (auto& [key, block] : blocks) all.push_back(std::move(block));
   return all;
 }
 
-void add_slices(Collection& into, const ParameterCase& p, const Stack& stack) {
-  const Sets meant = meant_sets(p, stack);
-  for (const Slices& slices : slices_of(p)) {
-    const bool stack_slab = stack.count > 1;
-    const std::string kind = stack_slab ? "expert_slabs" : is_data_axis(slices.axis) ? "dp_slices" : "tp_slices";
-    const std::string axis = stack_slab ? "experts" : slices.axis;
-    const std::string how =
-        fmt::format("slice by slice of its {}, as {} cuts them", rows_or_columns(slices.of_rows), slices.axis);
-    const Sets sets = sets_between(slices.bounds);
-    if (sets.size() < 2) continue;
-    into.add(kind, axis, how, slices.of_rows, sets);
-    if (p.blocks.sizes.empty()) continue;
-    if (slices.of_rows != meant_in_rows(p)) {  // each slice of each part
-      into.add(kind, axis, how, slices.of_rows ? sets : meant, slices.of_rows ? meant : sets);
-      continue;
-    }
-    Sets both;
-    for (const Set& slice : sets)
-      for (const Set& part : meant) {
-        both.emplace_back();
-        std::set_intersection(slice.begin(), slice.end(), part.begin(), part.end(), std::back_inserter(both.back()));
-        if (both.back().empty()) both.pop_back();
-      }
-    into.add(kind, axis, how, slices.of_rows, both);
-    Sets locally;  // each slice is cut as the whole should be
-    for (const Set& slice : sets) {
-      Set bounds = {0};
-      for (const std::int64_t size : p.blocks.sizes)
-        bounds.push_back(bounds.back() + size / static_cast<Index>(sets.size()));
-      if (bounds.back() != static_cast<Index>(slice.size())) break;
-      for (const Set& part : sets_between(bounds)) locally.push_back(times(part, 1, slice.front()));
-    }
-    into.add(kind, axis, how, slices.of_rows, locally);
-    if (!locally.empty()) {  // the parts of all slices together
-      Sets joined(p.blocks.sizes.size());
-      for (std::size_t i = 0; i < locally.size(); ++i)
-        joined[i % joined.size()].insert(joined[i % joined.size()].end(), locally[i].begin(), locally[i].end());
-      into.add("fused_split_misplaced", "blocks", "at rows that belong to one slice of " + slices.axis, slices.of_rows,
-               joined);
-    }
-  }
-  for (const auto* parts : {&p.parts, &p.moment_parts}) {
-    std::string axis;
-    for (const Cut& cut : p.cuts)
-      if (axis.empty() || cut.kind == Cut::flat || is_data_axis(cut.axis)) axis = cut.axis;
-    if (axis.empty() && parts == &p.moment_parts) axis = "dp";
-    const std::vector<Block> blocks = part_blocks(*parts, stack);
-    if (blocks.size() > 1 && blocks.size() <= 1024)
-      into.add(is_data_axis(axis) ? "dp_slices" : "tp_slices", axis, "part by part, as ranks hold it", blocks);
-  }
+const char* rows_or_columns(bool of_rows) { return of_rows ? "rows" : "columns"; }
+bool even(const Sizes& sizes) {
+  return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+}
+bool meant_in_rows(const Described& p) {
+  return p.blocks.sizes.empty() || p.blocks.dim != static_cast<int>(p.shape.size()) - 1;
 }
 
-void add_joined(Collection& into, const ParameterCase& p, const Stack& stack) {
-  if (stack.count > 1) return;
-  for (const Slices& slices : slices_of(p)) {
-    const Index count = static_cast<Index>(slices.bounds.size()) - 1;
-    const Index whole = slices.of_rows ? stack.rows : stack.cols, each = count > 0 ? whole / count : 0;
-    if (count < 2 || whole % count != 0) continue;
-    Block block;
-    if (slices.of_rows) {
-      block.rows = times(range_set(0, each), stack.cols);
-      for (Index s = 0; s < count; ++s)
-        for (Index c = 0; c < stack.cols; ++c) block.cols.push_back(s * each * stack.cols + c);
-    } else {
-      block.cols = range_set(0, each);
-      for (Index s = 0; s < count; ++s)
-        for (Index r = 0; r < stack.rows; ++r) block.rows.push_back(r * stack.cols + s * each);
-    }
-    into.add("joined_other_dim", slices.axis,
-             fmt::format("as its slices of {} side by side along its {}", rows_or_columns(slices.of_rows),
-                         rows_or_columns(!slices.of_rows)),
-             {block});
-  }
+// Whether an axis of the mesh, by its name, shards what data-parallel ranks repeat, as FSDP and ZeRO do.
+bool is_data_axis(const std::string& axis) {
+  const char* words[] = {"dp", "data", "shard", "zero", "replica", "batch"};
+  return std::any_of(std::begin(words), std::end(words),
+                     [&](const char* word) { return axis.find(word) != std::string::npos; });
 }
 
-void add_fused(Collection& into, const ParameterCase& p, const Stack& stack) {
-  const std::vector<std::int64_t>& sizes = p.blocks.sizes;
-  if (sizes.size() < 2) return;
-  const bool of_rows = meant_in_rows(p);
-  const Index whole = of_rows ? stack.rows : stack.cols;
-  into.add("fused_not_split", "blocks", "whole", true, {range_set(0, stack.rows)});
+// Cuttings, each once: under the name that is added first.
+class Collection {
+ public:
+  explicit Collection(const Described& parameter) : s(parameter.shape) {}
 
-  Index common = 0;
-  for (const std::int64_t size : sizes) common = std::gcd(common, size);
-  for (Index groups = 2; groups <= common; ++groups)
-    if (common % groups == 0)
-      into.add("fused_interleaved", "blocks", fmt::format("as if its parts lay interleaved in {} groups", groups),
-               of_rows, interleaved_sets(sizes, groups));
-
-  const auto misplaced = [&](const Set& bounds) {
-    std::string text;
-    for (std::size_t i = 1; i + 1 < bounds.size(); ++i) text += (i > 1 ? ", " : "") + std::to_string(bounds[i]);
-    into.add("fused_split_misplaced", "blocks", fmt::format("cut at its {} {}", rows_or_columns(of_rows), text),
-             of_rows, sets_between(bounds));
-  };
-  const Set right = bounds_of(sizes);
-  const Index step = common % 4 == 0 ? common / 4 : common;
-  if (sizes.size() <= 3 && whole / step <= 32)
-    for (Index first = step; first < whole; first += step)
-      for (Index second = sizes.size() == 2 ? whole : first + step; second < whole + (sizes.size() == 2);
-           second += step)
-        misplaced(sizes.size() == 2 ? Set{0, first, whole} : Set{0, first, second, whole});
-  if (sizes.size() <= 4) {
-    std::vector<std::int64_t> order = sizes;
-    std::sort(order.begin(), order.end());
-    do misplaced(bounds_of(order));
-    while (std::next_permutation(order.begin(), order.end()));
-    if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end() &&
-        whole % static_cast<Index>(sizes.size()) == 0) {
-      Set bounds;
-      for (std::size_t i = 0; i <= sizes.size(); ++i)
-        bounds.push_back(whole / static_cast<Index>(sizes.size()) * static_cast<Index>(i));
-      misplaced(bounds);
-    }
-    for (std::size_t left_out = 1; left_out < sizes.size() && sizes.size() > 2; ++left_out) {
-      Set bounds = right;
-      bounds.erase(bounds.begin() + static_cast<std::ptrdiff_t>(left_out));
-      misplaced(bounds);
-    }
-    for (Index shift = 1; shift <= whole / 4; shift *= 2)
-      for (const Index by : {shift, -shift})
-        for (std::size_t only = 0; only < sizes.size(); ++only) {  // all boundaries, or one of them
-          Set bounds = right;
-          for (std::size_t i = 1; i + 1 < bounds.size(); ++i)
-            if (only == 0 || only == i) bounds[i] = std::clamp<Index>(bounds[i] + by, 0, whole);
-          if (std::is_sorted(bounds.begin(), bounds.end())) misplaced(bounds);
+  void add(const Claim& claim, std::vector<Block> blocks) {
+    std::set<Sets> key;
+    for (const Block& block : blocks) key.insert({block.rows, block.cols});
+    if (!blocks.empty() && seen_.insert(key).second) all.push_back({claim, std::move(blocks)});
+  }
+  // These rows of each matrix of the stack, with all columns or these; or the other way round.
+  void lines(const Claim& claim, bool of_rows, const Sets& sets, Sets others = {}) {
+    if (others.empty()) others = {strided(of_rows ? s.cols : s.rows)};
+    std::vector<Block> blocks;
+    for (Index e = 0; e < s.count; ++e)
+      for (const Set& rows : of_rows ? sets : others)
+        for (const Set& cols : of_rows ? others : sets) {
+          blocks.push_back({rows, cols});
+          for (Index& row : blocks.back().rows) row = (row + e * s.rows) * s.cols;
         }
+    add(claim, std::move(blocks));
+  }
+  // Parts of these sizes, one after the other in each of the groups.
+  void parts(const char* kind, const char* axis, bool of_rows, Sizes sizes, Index groups = 1) {
+    sizes.erase(std::remove(sizes.begin(), sizes.end(), 0), sizes.end());
+    std::string how = even(sizes) ? fmt::format("in {} blocks of {}", sizes.size(), rows_or_columns(of_rows))
+                                  : fmt::format("in parts of {} {}", fmt::join(sizes, ", "), rows_or_columns(of_rows));
+    if (groups > 1) how += fmt::format(", interleaved in {} groups", groups);
+    lines({kind, axis, how}, of_rows, parts_of(sizes, groups));
+  }
+
+  const Stack s;
+  std::vector<Cutting> all;
+
+ private:
+  std::set<std::set<Sets>> seen_;
+};
+
+// What a rank has of a parameter, as it is cut along one axis.
+void add_slices(Collection& into, const Described& p) {
+  const Stack& s = into.s;
+  for (const Slices& slices : slices_of(p)) {
+    const Sets mine = parts_of(slices.sizes);
+    const Index count = static_cast<Index>(mine.size());
+    if (count < 2) continue;
+    Claim claim{is_data_axis(slices.axis) ? "dp_slices" : "tp_slices", slices.axis,
+                fmt::format("slice by slice of its {}, as {} cuts them", rows_or_columns(slices.of_rows), slices.axis)};
+    if (s.count > 1) claim.kind = "expert_slabs", claim.axis = "experts";
+    // The slices themselves, or each slice's share of the parts: as the whole is cut, or as if it were a whole.
+    const Sets meant = parts_of(p.blocks.sizes), local = parts_of(p.blocks.sizes, count);
+    const bool along = slices.of_rows == meant_in_rows(p);
+    for (const Sets& of : {Sets(), meant, local})
+      into.lines(claim, slices.of_rows, along && !of.empty() ? common(mine, of) : mine, along ? Sets() : of);
+    if (along)
+      into.lines({"fused_split_misplaced", "blocks", "at rows that belong to one slice of " + slices.axis},
+                 slices.of_rows, local);
   }
 }
 
-void add_equal(Collection& into, const ParameterCase& p, const Stack& stack) {
-  const std::vector<std::int64_t>& sizes = p.blocks.sizes;
-  const bool even = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+// What is meant in parts: whole, interleaved, or cut at other lines.
+void add_fused(Collection& into, const Described& p) {
+  const Sizes& sizes = p.blocks.sizes;
+  if (sizes.size() < 2) return;
+  const bool of_rows = meant_in_rows(p), two = sizes.size() == 2;
+  const Index whole = of_rows ? into.s.rows : into.s.cols;
+  into.lines({"fused_not_split", "blocks", "whole"}, true, {strided(into.s.rows)});
+  Index divisor = 0;
+  for (const std::int64_t size : sizes) divisor = std::gcd(divisor, size);
+  for (Index groups = 2; groups <= divisor; ++groups) into.parts("fused_interleaved", "blocks", of_rows, sizes, groups);
+  const Index step = divisor % 4 == 0 ? divisor / 4 : divisor;
+  if (sizes.size() <= 3 && whole <= 32 * step)
+    for (Index first = step; first < whole; first += step)
+      for (Index second = two ? whole : first + step; second <= whole; second += step)
+        into.parts("fused_split_misplaced", "blocks", of_rows, {first, second - first, whole - second});
+}
+
+// In equal blocks, or where no parts are meant, as what is fused would be cut.
+void add_equal(Collection& into, const Described& p) {
+  const Sizes& sizes = p.blocks.sizes;
   for (const bool of_rows : {true, false}) {
-    const Index whole = of_rows ? stack.rows : stack.cols;
+    const Index whole = of_rows ? into.s.rows : into.s.cols;
     for (Index count = 2; count <= 64 && count <= whole; ++count) {
       if (whole % count != 0) continue;
-      std::string kind = "split_not_fused", axis = "heads";
-      if (stack.count > 1)
-        kind = "expert_slabs", axis = "experts";
-      else if (!sizes.empty())
-        kind = even || static_cast<std::size_t>(count) != sizes.size() ? "head_count" : "fused_split_misplaced";
-      into.add(kind, axis, fmt::format("in {} blocks of {}", count, rows_or_columns(of_rows)), of_rows,
-               equal_sets(whole, count));
+      const bool other_count = even(sizes) || static_cast<std::size_t>(count) != sizes.size();
+      into.parts(into.s.count > 1 ? "expert_slabs"
+                 : sizes.empty()  ? "split_not_fused"
+                 : other_count    ? "head_count"
+                                  : "fused_split_misplaced",
+                 into.s.count > 1 ? "experts" : "heads", of_rows,
+                 Sizes(static_cast<std::size_t>(count), whole / count));
     }
-    if (!sizes.empty() || stack.count > 1) continue;
+    if (!sizes.empty() || into.s.count > 1) continue;
     for (const Index count : {2, 3, 4})
-      for (Index groups = 2; groups <= whole / count; groups *= 2)
-        if (whole % (count * groups) == 0)
-          into.add("split_not_fused", "blocks",
-                   fmt::format("in {} interleaved parts of its {}", count, rows_or_columns(of_rows)), of_rows,
-                   interleaved_sets(std::vector<std::int64_t>(static_cast<std::size_t>(count), whole / count), groups));
+      for (Index groups = 2; groups <= whole / count && whole % count == 0; groups *= 2)
+        into.parts("split_not_fused", "blocks", of_rows, Sizes(static_cast<std::size_t>(count), whole / count), groups);
     if (whole % 4 == 0)
-      for (const std::vector<std::int64_t>& parts :
-           {std::vector<std::int64_t>{whole / 2, whole / 4, whole / 4}, {whole / 4, whole / 4, whole / 2}})
-        into.add("split_not_fused", "blocks",
-                 fmt::format("in parts of {}, {} and {} {}", parts[0], parts[1], parts[2], rows_or_columns(of_rows)),
-                 of_rows, sets_between(bounds_of(parts)));
+      for (const Sizes& parts : {Sizes{whole / 2, whole / 4, whole / 4}, {whole / 4, whole / 4, whole / 2}})
+        into.parts("split_not_fused", "blocks", of_rows, parts);
   }
 }
 
-void add_stack(Collection& into, const Stack& s) {
-  const auto whole_of = [](Index count, Index step) { return times(range_set(0, count), step); };
-  const Index area = s.rows * s.cols;
-  if (s.count > 1) {
-    into.add("experts_flattened", "experts", "as one matrix, expert below expert",
-             {{whole_of(s.count * s.rows, s.cols), range_set(0, s.cols)}});
-    Block beside{whole_of(s.rows, s.cols), {}};
-    for (Index e = 0; e < s.count; ++e)
-      for (Index c = 0; c < s.cols; ++c) beside.cols.push_back(e * area + c);
-    into.add("experts_flattened", "experts", "as one matrix, expert beside expert", {beside});
-    into.add("expert_axis_as_matrix", "experts", "with an expert as a row",
-             {{whole_of(s.count, area), range_set(0, area)}});
-    std::vector<Block> by_row, by_column;
-    for (Index r = 0; r < s.rows; ++r)
-      by_row.push_back({whole_of(s.count, area), times(range_set(0, s.cols), 1, r * s.cols)});
-    for (Index c = 0; c < s.cols; ++c)
-      by_column.push_back({whole_of(s.count, area), times(range_set(0, s.rows), s.cols, c)});
-    into.add("expert_axis_as_matrix", "experts", "as matrices of experts × columns", by_row);
-    into.add("expert_axis_as_matrix", "experts", "as matrices of experts × rows", by_column);
-  }
-  std::vector<Block> turned;
-  for (Index e = 0; e < s.count; ++e)
-    turned.push_back({times(range_set(0, s.rows), s.cols, e * area), range_set(0, s.cols),
-                      times(range_set(0, s.rows), 1, e * area), times(range_set(0, s.cols), s.rows)});
-  into.add("update_transposed", "", "and the result transposed", turned);
+// A stack in other ways than matrix by matrix.
+void add_stack(Collection& into) {
+  const auto [count, rows, cols] = into.s;
+  const Index area = rows * cols;
+  const Set rows_of = strided(rows, cols), cols_of = strided(cols), matrices = strided(count, area);
+  if (count == 1) return;
+  std::vector<Block> by_row, by_column;
+  for (Index r = 0; r < rows; ++r) by_row.push_back({matrices, strided(cols, 1, r * cols)});
+  for (Index c = 0; c < cols; ++c) by_column.push_back({matrices, strided(rows, cols, c)});
+  const struct {
+    const char *kind, *how;
+    std::vector<Block> blocks;
+  } ways[] = {{"experts_flattened", "as one matrix, expert below expert", {{strided(count * rows, cols), cols_of}}},
+              {"experts_flattened", "as one matrix, expert beside expert", {{rows_of, sums(matrices, cols_of)}}},
+              {"expert_axis_as_matrix", "with an expert as a row", {{matrices, strided(area)}}},
+              {"expert_axis_as_matrix", "as matrices of experts × columns", by_row},
+              {"expert_axis_as_matrix", "as matrices of experts × rows", by_column}};
+  for (const auto& way : ways) into.add({way.kind, "experts", way.how}, way.blocks);
 }
 
 }  // namespace
 
-Matrix Block::taken(const Flat& from, bool out) const {
-  const auto& r = out && !out_rows.empty() ? out_rows : rows;
-  const auto& c = out && !out_cols.empty() ? out_cols : cols;
-  Matrix matrix(static_cast<Index>(r.size()), static_cast<Index>(c.size()));
+Matrix Block::taken(const Flat& from) const {
+  Matrix matrix(static_cast<Index>(rows.size()), static_cast<Index>(cols.size()));
   float* to = matrix.data();
-  for (const Index i : r)
-    for (const Index j : c) *to++ = from[static_cast<std::size_t>(i + j)];
+  each([&](std::size_t i) { *to++ = from[i]; });
   return matrix;
-}
-
-void Block::put(const Matrix& matrix, Flat& into) const {
-  const float* from = matrix.data();
-  for (const Index i : out_rows.empty() ? rows : out_rows)
-    for (const Index j : out_cols.empty() ? cols : out_cols) into[static_cast<std::size_t>(i + j)] = *from++;
 }
 
 Stack::Stack(const std::vector<std::int64_t>& shape) {
@@ -340,40 +202,58 @@ Stack::Stack(const std::vector<std::int64_t>& shape) {
     (i + 1 == shape.size() ? cols : i + 2 == shape.size() ? rows : count) *= shape[i];
 }
 
-bool is_data_axis(const std::string& axis) {
-  for (const char* word : {"tp", "tensor", "model", "etp", "mp"})
-    if (axis == word) return false;
-  for (const char* word : {"dp", "data", "shard", "zero", "replica", "batch"})
-    if (axis.find(word) != std::string::npos) return true;
-  return false;
-}
-
-std::vector<Slices> slices_of(const ParameterCase& parameter) {
+std::vector<Slices> slices_of(const Described& parameter) {
   std::vector<Slices> all;
   const int dims = static_cast<int>(parameter.shape.size());
   for (const Cut& cut : parameter.cuts)
-    if (cut.kind == Cut::shard && dims >= 2 && cut.dim >= dims - 2)
+    if (cut.kind == Cut::shard && dims >= 2 && cut.dim >= dims - 2) {
       all.push_back({cut.axis, cut.dim == dims - 2, cut.bounds});
+      Sizes& sizes = all.back().sizes;
+      std::adjacent_difference(sizes.begin(), sizes.end(), sizes.begin());
+      sizes.erase(sizes.begin());
+    }
   return all;
 }
 
-Cutting meant_cutting(const ParameterCase& parameter) {
-  const Stack stack(parameter.shape);
+Cutting rank_parts(const ParameterCase& parameter, bool of_moments) {
+  const Stack s(parameter.shape);
+  std::string axis = of_moments || parameter.cuts.empty() ? "dp" : parameter.cuts.front().axis;
+  for (const Cut& cut : parameter.cuts)
+    if (cut.kind == Cut::flat || is_data_axis(cut.axis)) axis = cut.axis;
+  std::map<std::array<Index, 4>, Set> rows;  // by the first element and matrix, and by where columns begin and end
+  for (const Part& part : of_moments ? parameter.moment_parts : parameter.parts)
+    for (const auto& [begin, end] : part.ranges)
+      for (Index at = begin, stop = 0; at < end; at = stop) {
+        const Index first = at / s.cols * s.cols;
+        stop = std::min<Index>(end, first + s.cols);
+        Set& mine = rows[{part.ranges.front().first, first / (s.rows * s.cols), at - first, stop - first}];
+        if (mine.empty() || mine.back() < first) mine.push_back(first);  // ranks that repeat a part are one
+      }
+  Cutting parts{{is_data_axis(axis) ? "dp_slices" : "tp_slices", axis, "part by part, as ranks hold it"}};
+  for (const auto& [of, mine] : rows) parts.blocks.push_back({mine, strided(of[3] - of[2], 1, of[2])});
+  if (parts.blocks.size() > 1024) parts.blocks.clear();
+  return parts;
+}
+
+Cutting meant_cutting(const Described& parameter) {
+  const bool of_rows = meant_in_rows(parameter);
+  const std::vector<std::int64_t>& sizes = parameter.blocks.sizes;
   Collection into(parameter);
-  into.add("", "", "", parameter.blocks.sizes.empty() || meant_in_rows(parameter), meant_sets(parameter, stack));
+  into.lines({}, of_rows, sizes.empty() ? Sets{strided(into.s.rows)} : parts_of(sizes));
   return into.all.front();
 }
 
 std::vector<Cutting> cuttings(const ParameterCase& parameter) {
-  const Stack stack(parameter.shape);
   Collection into(parameter);
-  const Cutting meant = meant_cutting(parameter);
-  into.add("", "", "", meant.blocks);
-  add_slices(into, parameter, stack);
-  add_joined(into, parameter, stack);
-  add_fused(into, parameter, stack);
-  add_equal(into, parameter, stack);
-  add_stack(into, stack);
+  into.add({}, meant_cutting(parameter).blocks);
+  add_slices(into, parameter);
+  for (const bool of_moments : {false, true}) {
+    const Cutting parts = rank_parts(parameter, of_moments);
+    if (parts.blocks.size() > 1) into.add(parts, parts.blocks);
+  }
+  add_fused(into, parameter);
+  add_equal(into, parameter);
+  add_stack(into);
   return std::move(into.all);
 }
 

@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
-#include <set>
 
-#include "src/text/names.hpp"
 #include "src/text/units.hpp"
-#include "tools/check/evidence.hpp"
+#include "tools/check/judge.hpp"
 
 namespace muonwalk::check {
 namespace {
@@ -20,18 +17,8 @@ struct ScaleLaw {
   Scale scale;
   const char* text;
   double operator()(double rows, double cols) const {
-    switch (scale) {
-      case Scale::tall:
-        return std::sqrt(std::max(1.0, rows / cols));
-      case Scale::ratio:
-        return std::sqrt(rows / cols);
-      case Scale::largest:
-        return std::sqrt(std::max(rows, cols));
-      case Scale::matched_rms:
-        return 0.2 * std::sqrt(std::max(rows, cols));
-      default:
-        return 1;
-    }
+    const Shape shape{static_cast<Index>(rows), static_cast<Index>(cols)};
+    return shape_scale(shape, scale) * (scale == Scale::matched_rms ? 0.2 : 1);
   }
 };
 constexpr ScaleLaw kLaws[] = {{Scale::tall, "√max(1, A/B)"},
@@ -40,512 +27,326 @@ constexpr ScaleLaw kLaws[] = {{Scale::tall, "√max(1, A/B)"},
                               {Scale::ratio, "√(A/B)"},
                               {Scale::none, "1"}};
 
-// A matrix that was orthogonalized on its own, and how far its update went.
+// Matrices of one shape that a parameter has, and how far their updates went.
 struct SizeRow {
-  std::size_t evidence = 0;
-  double rows = 0, cols = 0;  // of the matrix
-  double beta = 0, norm = 0;  // norm: of the orthogonal matrix
-  double tolerance = 0.01;
+  Evidence* of = nullptr;
+  double rows = 0, cols = 0;
+  double seen = 0;  // by which the update was scaled, besides the learning rate
+  double norm = 0;  // of the update, without the learning rate
+  double tolerance = 0;
 };
 
-using Factors = std::vector<double>;
-// The factors that a bug would give in place of the law's.
-struct ScaleBug {
-  const char* kind;
-  Factors (*factors)(const ScaleLaw& law, const SizeRow& row, const Evidence& of);
-};
-
-Factors padded_factors(const ScaleLaw& law, const SizeRow& row, const Evidence& of) {
-  Factors all;
-  std::vector<double> to = {4, 8, 16, 32, 64, 128, 256};
-  for (const Slices& slices : of.slices) to.push_back(static_cast<double>(slices.bounds.size() - 1));
-  for (const double multiple : to) {
-    const double rows = std::ceil(row.rows / multiple) * multiple, cols = std::ceil(row.cols / multiple) * multiple;
-    if (rows <= 2 * row.rows) all.push_back(law(rows, row.cols));
-    if (cols <= 2 * row.cols) all.push_back(law(row.rows, cols));
-    if (rows <= 2 * row.rows && cols <= 2 * row.cols) all.push_back(law(rows, cols));
+// The factors that bugs would give in place of the law's.
+std::vector<std::pair<std::string, double>> wrong_factors(const ScaleLaw& law, const SizeRow& row) {
+  const double r = row.rows, c = row.cols, right = law(r, c);
+  const double rms = law.scale == Scale::matched_rms ? 0.2 : 1;
+  std::vector<std::pair<std::string, double>> all = {{"scale_missing", 1},
+                                                     {"scale_missing", rms},
+                                                     {"scale_flipped", law(c, r)},
+                                                     {"scale_twice", right * right},
+                                                     {"scale_twice", right * right / rms}};
+  const Stack stack(row.of->shape);
+  if (!row.of->blocks.sizes.empty())
+    all.emplace_back("scale_of_fused", law(static_cast<double>(stack.rows), static_cast<double>(stack.cols)));
+  std::vector<double> multiples = {4, 8, 16, 32, 64, 128, 256};
+  for (const Slices& slices : slices_of(*row.of)) {
+    const double parts = static_cast<double>(slices.sizes.size());
+    all.emplace_back("scale_tp_local", slices.of_rows ? law(r / parts, c) : law(r, c / parts));
+    multiples.push_back(parts);
+  }
+  for (const double multiple : multiples) {
+    const double padded_r = std::ceil(r / multiple) * multiple, padded_c = std::ceil(c / multiple) * multiple;
+    if (padded_r > 2 * r || padded_c > 2 * c) continue;
+    for (const double factor : {law(padded_r, c), law(r, padded_c), law(padded_r, padded_c)})
+      all.emplace_back("scale_padded", factor);
   }
   return all;
 }
-
-Factors local_factors(const ScaleLaw& law, const SizeRow& row, const Evidence& of) {
-  Factors all;
-  for (const Slices& slices : of.slices) {
-    const double parts = static_cast<double>(slices.bounds.size() - 1);
-    all.push_back(slices.of_rows ? law(row.rows / parts, row.cols) : law(row.rows, row.cols / parts));
-  }
-  return all;
-}
-
-const ScaleBug kScaleBugs[] = {
-    {"scale_missing",
-     [](const ScaleLaw& law, const SizeRow&, const Evidence&) {
-       return law.scale == Scale::matched_rms ? Factors{1, 0.2} : Factors{1};
-     }},
-    {"scale_tp_local", local_factors},
-    {"scale_flipped",
-     [](const ScaleLaw& law, const SizeRow& row, const Evidence&) { return Factors{law(row.cols, row.rows)}; }},
-    {"scale_of_fused",
-     [](const ScaleLaw& law, const SizeRow&, const Evidence& of) {
-       const Stack stack(of.shape);
-       return of.blocks.sizes.size() < 2
-                  ? Factors{}
-                  : Factors{law(static_cast<double>(stack.rows), static_cast<double>(stack.cols))};
-     }},
-    {"scale_twice",
-     [](const ScaleLaw& law, const SizeRow& row, const Evidence&) {
-       const double f = law(row.rows, row.cols);
-       return law.scale == Scale::matched_rms ? Factors{f * f, 5 * f * f} : Factors{f * f};
-     }},
-    {"scale_padded", padded_factors},
-};
 
 bool alike(double value, double wanted, double tolerance) { return std::abs(value - wanted) <= tolerance * wanted; }
+
+int badness(Verdict v) { return v == Verdict::differs ? 3 : v == Verdict::unknown ? 2 : v == Verdict::clean ? 1 : 0; }
 
 // How a law and a rate (by which hyper's learning rate is multiplied) explain all rows.
 struct SizeReading {
   const ScaleLaw* law = nullptr;
   double rate = 1;
-  std::vector<std::set<std::string>> kinds;  // of each row: none: the law holds; several: any of these
-  std::size_t deviating = 0, unexplained = 0;
+  std::vector<std::vector<std::string>> kinds =
+      {};  // that would explain each row; "" if none would, nothing if it's right
+  double cost = 1e300;
 };
-
-SizeReading read_sizes(const ScaleLaw& law, double rate, const std::vector<SizeRow>& rows,
-                       const std::vector<Evidence>& all, const std::function<double(const SizeRow&)>& lr) {
-  SizeReading reading{&law, rate, {}, 0, 0};
-  for (const SizeRow& row : rows) {
-    const double seen = row.beta / (rate * lr(row)), wanted = law(row.rows, row.cols);
-    reading.kinds.emplace_back();
-    if (alike(seen, wanted, row.tolerance)) continue;
-    ++reading.deviating;
-    for (const ScaleBug& bug : kScaleBugs)
-      for (const double factor : bug.factors(law, row, all[row.evidence]))
-        if (alike(seen, factor, row.tolerance)) reading.kinds.back().insert(bug.kind);
-    if (reading.kinds.back().empty()) ++reading.unexplained;
-  }
-  return reading;
-}
 
 class Reading {
  public:
-  explicit Reading(std::vector<Evidence> all)
-      : all_(std::move(all)), beta_law_(all_.size()), alpha_law_(all_.size()), rate_(all_.size(), 1) {}
+  explicit Reading(std::vector<Evidence> all) : all_(std::move(all)) {}
 
   DumpVerdict verdict() {
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      const Evidence& e = all_[i];
-      for (const Deviation& deviation : e.deviations) found(deviation.kind, deviation.axis, i, deviation.how);
+    for (Evidence& e : all_) {
+      in_some_layers(e);
+      for (const Claim& claim : e.deviations) found(claim, e);
     }
-    corroborated();
-    nobodys_coefficients();
-    swapped();
-    in_some_layers();
+    // What is nearest and near, but not alone, is believed where others are surely so.
+    for (Evidence& e : all_)
+      if (!e.sure && e.likely && e.told.verdict == Verdict::unknown && finding_of(e.by->kind, false) != nullptr)
+        e.sure = true, e.told.reason.clear(), found(*e.by, e);
     sizes();
-    adamw_sizes();
-    decays();
+    for (Evidence& e : all_) {
+      adamw_size(e);
+      decay(e);
+    }
     return told();
   }
 
  private:
-  // By kind, and by axis where there is none.
-  void found(const std::string& kind, const std::string& axis, std::size_t i, const std::string& how) {
-    auto& finding = findings_[kind];
-    if (finding.axis.empty()) finding.axis = axis;
-    finding.of.insert(i);
-    finding.hows[how].insert(i);
+  Finding* finding_of(const std::string& kind, bool made) {
+    for (Finding& finding : verdict_.findings)
+      if (finding.kind == kind) return &finding;
+    return made ? &verdict_.findings.emplace_back(Finding{kind, "", {}, ""}) : nullptr;
+  }
+  static void add_once(const std::string& name, std::vector<std::string>& into) {
+    if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
+  }
+  void found(const Claim& claim, Evidence& e) {
+    Finding& finding = *finding_of(claim.kind, true);
+    if (finding.axis.empty()) finding.axis = claim.axis;
+    if (finding.sentence.empty()) finding.sentence = claim.how;
+    add_once(e.name, finding.parameters);
+    e.told.verdict = Verdict::differs;
+    if (e.told.reason.empty()) e.told.reason = claim.how;
   }
 
-  bool clean_direction(std::size_t i) const {
-    const Evidence& e = all_[i];
-    if (!e.sure || !e.by->kind.empty() || e.deviations.size() > 1) return false;
-    static const std::set<std::string> harmless = {"momentum_coefficient", "momentum_overwritten", "gradient_scaled",
-                                                   "one_rank_gradient",    "gradient_not_reduced", "stale_shard"};
-    return e.deviations.empty() || harmless.count(e.deviations.front().kind) > 0;
+  static bool well(const Evidence& e) { return e.sure && e.by->kind.empty(); }
+  static bool clean_direction(const Evidence& e) {
+    static const std::string harmless[] = {"momentum_coefficient", "momentum_overwritten", "gradient_scaled",
+                                           "one_rank_gradient", "gradient_not_reduced"};
+    return well(e) &&
+           (e.deviations.empty() || (e.deviations.size() == 1 && std::count(std::begin(harmless), std::end(harmless),
+                                                                            e.deviations.front().kind) > 0));
   }
 
-  // What is nearest and near, but not alone, is believed where others are surely so.
-  void corroborated() {
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      Evidence& e = all_[i];
-      if (e.sure || !e.likely || e.verdict != Verdict::unknown || findings_.count(e.by->kind) == 0) continue;
-      e.sure = true, e.reason = e.by->how;
-      found(e.by->kind, e.by->axis, i, e.by->how);
-    }
+  // Blocks that a bug made in some layers, while others of the same role and shape are as they are meant.
+  void in_some_layers(Evidence& e) {
+    static const std::string kinds[] = {"tp_slices",       "dp_slices",       "head_count",
+                                        "split_not_fused", "fused_not_split", "expert_slabs"};
+    const bool others_are_well = std::any_of(all_.begin(), all_.end(), [&](const Evidence& other) {
+      return other.role == e.role && other.shape == e.shape && well(other) && other.blocks.sizes == e.blocks.sizes;
+    });
+    for (Claim& claim : e.deviations)
+      if (others_are_well && std::count(std::begin(kinds), std::end(kinds), claim.kind) > 0)
+        claim.kind = "blocks_in_some_layers", claim.how += ", and others of its role are not";
   }
 
-  // Coefficients belong to a program: one matrix among many has none of its own, but unusual roundings.
-  void nobodys_coefficients() {
-    const auto at = findings_.find("ns_coefficients");
-    if (at == findings_.end()) return;
-    std::size_t right = 0;
-    for (const Evidence& e : all_) right += e.sure && e.by->kind.empty() && e.by->optimizer == "muon";
-    if (right < 8 * at->second.of.size()) return;
-    for (const std::size_t i : at->second.of) {
-      all_[i].sure = false, all_[i].verdict = Verdict::unknown;
-      all_[i].reason = "its singular values are those of no known coefficients, and all others' are";
-    }
-    findings_.erase(at);
-  }
-
-  void swapped() {
-    const auto distance = [](const Evidence& mine, const Evidence& other) {
-      FitSums sums;
-      sums.next_group();
-      for (std::size_t i = 0; i < mine.moved.sums().size(); ++i)
-        sums.add(mine.moved.sums()[i], mine.weights.sums()[i], other.update.sums()[i]);
-      const Fit fit = sums.fit(0);
-      return fit.beta.front() > 0 ? fit.distance : 1;
-    };
-    for (std::size_t i = 0; i < all_.size(); ++i)
-      for (std::size_t j = 0; j < all_.size(); ++j) {
-        const Evidence &mine = all_[i], &other = all_[j];
-        if (i == j || mine.sure || mine.moved.empty() || other.update.empty() || mine.shape != other.shape ||
-            mine.step != other.step)
-          continue;
-        if (distance(mine, other) < 0.35 && distance(mine, mine) > 0.6) {
-          found("updates_swapped", "", i, "it has the update of " + in_quotes(other.name));
-          all_[i].verdict = Verdict::differs, all_[i].reason = "it has the update of " + in_quotes(other.name);
-        }
-      }
-  }
-
-  // Blocks that a bug made in some layers, while others of the same role and shape are whole.
-  void in_some_layers() {
-    for (const char* kind :
-         {"tp_slices", "dp_slices", "head_count", "split_not_fused", "fused_not_split", "expert_slabs"}) {
-      if (findings_.count(kind) == 0) continue;
-      std::vector<std::size_t> moved;
-      for (const std::size_t i : findings_[kind].of)
-        for (std::size_t j = 0; j < all_.size(); ++j)
-          if (all_[j].role == all_[i].role && all_[j].shape == all_[i].shape && all_[j].step == all_[i].step &&
-              all_[j].sure && all_[j].by->kind.empty() && all_[j].blocks.sizes == all_[i].blocks.sizes) {
-            moved.push_back(i);
-            break;
-          }
-      for (const std::size_t i : moved) {
-        const std::string axis = findings_[kind].axis;
-        findings_[kind].of.erase(i);
-        found("blocks_in_some_layers", axis, i, all_[i].by->how + ", and others of its role are not");
-      }
-      if (findings_[kind].of.empty()) findings_.erase(kind);
-    }
-  }
-
-  void sizes() {
+  // Without a learning rate in hyper, they hold up to a common factor.
+  std::vector<SizeRow> size_rows(bool& known) {
     std::vector<SizeRow> rows;
-    bool known = true;
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      const Evidence& e = all_[i];
-      if (!clean_direction(i) || e.by->optimizer != "muon" || e.meant == Meant::adamw) continue;
-      const Explanation& by = *e.by;
+    for (Evidence& e : all_) {
+      if (!clean_direction(e) || e.by->optimizer != "muon" || e.by->by.lines.used) continue;
       known = known && e.hyper.lr.has_value();
-      const double tolerance = by.fit.distance < 1e-3                            ? 3e-3
-                               : by.recipe != nullptr && by.fit.distance < 0.025 ? 0.012
-                                                                                 : 0.04;
-      if (by.lines_scaled) {
-        double update = 0, norm = 0;
-        for (std::size_t g = 0; g < by.fit.beta.size(); ++g)
-          update += std::pow(by.fit.beta[g] * by.fit.norm[g], 2), norm += std::pow(by.fit.norm[g], 2);
-        const Stack stack(e.shape);
-        if (stack.count > 1 || !e.blocks.sizes.empty()) continue;
-        const double r = static_cast<double>(stack.rows), c = static_cast<double>(stack.cols);
-        const bool unit = by.recipe != nullptr && by.recipe->settings.second_moment.unit_norm;
-        rows.push_back({i, r, c, std::sqrt(update / (unit ? std::min(r, c) : norm)), std::sqrt(norm), 0.03});
-        continue;
+      const double distance = e.by->fit.distance, tolerance = distance < 1e-3 ? 3e-3 : distance < 0.025 ? 0.012 : 0.04;
+      std::map<std::pair<double, double>, SizeRow> by_shape;
+      for (const Fit::Group& of : e.by->fit.groups) {
+        SizeRow& row = by_shape[{of.rows, of.cols}];
+        const double squares = of.norm * of.norm;
+        row = {&e, of.rows, of.cols, row.seen + of.beta * squares, row.norm + squares, tolerance + e.noise};
       }
-      std::map<std::pair<Index, Index>, SizeRow> by_shape;
-      for (std::size_t g = 0; g < by.fit.beta.size(); ++g) {
-        if (by.fit.norm[g] <= 0) continue;
-        SizeRow& row = by_shape[by.shapes[g]];
-        const double weight = by.fit.norm[g] * by.fit.norm[g];
-        row = {i,
-               static_cast<double>(by.shapes[g].first),
-               static_cast<double>(by.shapes[g].second),
-               row.beta + weight * by.fit.beta[g],
-               row.norm + weight,
-               tolerance + e.noise};
-      }
-      for (auto& [shape, row] : by_shape) row.beta /= row.norm, row.norm = std::sqrt(row.norm), rows.push_back(row);
+      for (auto& [shape, row] : by_shape)
+        if (row.norm > 0) row.seen /= row.norm, row.norm = row.seen * std::sqrt(row.norm), rows.push_back(row);
     }
-    if (rows.empty()) return;
-    const auto lr = [&](const SizeRow& row) { return known ? *all_[row.evidence].hyper.lr : 1.0; };
+    for (SizeRow& row : rows)
+      if (known) row.seen /= *row.of->hyper.lr, row.norm /= *row.of->hyper.lr;
+    return rows;
+  }
 
-    // The laws, those of the recipes that were found first.
-    std::vector<const ScaleLaw*> laws;
-    for (const ScaleLaw& law : kLaws) laws.push_back(&law);
-    std::map<Scale, int> votes;
-    for (const SizeRow& row : rows)
-      if (const Recipe* recipe = all_[row.evidence].by->recipe) ++votes[recipe->settings.arithmetic.scale];
-    std::stable_sort(laws.begin(), laws.end(),
-                     [&](const auto* x, const auto* y) { return votes[x->scale] > votes[y->scale]; });
-    std::optional<SizeReading> best;
-    const auto consider = [&](SizeReading reading) {
-      const auto cost = [&](const SizeReading& r) {
-        return r.unexplained * 1000 + r.deviating * 10 +
-               (r.law->scale == Scale::none && r.deviating < rows.size() ? 1 : 0);
-      };
-      if (!best || cost(reading) < cost(*best)) best = std::move(reading);
-    };
-    if (known)
-      for (const ScaleLaw* law : laws) consider(read_sizes(*law, 1, rows, all_, lr));
-    const bool holds = best && best->unexplained == 0;
-    if (!holds) {
-      std::optional<SizeReading> kept = best;
-      best.reset();
-      for (const ScaleLaw* law : laws)
-        for (const SizeRow& row : rows)
-          consider(read_sizes(*law, row.beta / lr(row) / (*law)(row.rows, row.cols), rows, all_, lr));
-      if (known && best->deviating > 0 && kept && kept->unexplained <= best->unexplained) best = kept;
+  static SizeReading read(const ScaleLaw& law, double rate, const std::vector<SizeRow>& rows, bool known) {
+    // The law of the recipe whose directions they are, where several hold; one without a factor only if it always does.
+    const bool expected = law.scale == rows.front().of->by->by.recipe->settings.arithmetic.scale;
+    SizeReading reading{&law, rate, {}, (known && rate != 1 ? 999.0 : 0.0) - (expected ? 0.5 : 0)};
+    for (const SizeRow& row : rows) {
+      std::vector<std::string>& kinds = reading.kinds.emplace_back();
+      const double seen = row.seen / rate;
+      if (alike(seen, law(row.rows, row.cols), row.tolerance)) continue;
+      for (const auto& [kind, factor] : wrong_factors(law, row))
+        if (alike(seen, factor, row.tolerance)) add_once(kind, kinds);
+      if (kinds.empty()) kinds = {""};
+      reading.cost += kinds.front().empty() ? 1010 : law.scale == Scale::none ? 11 : 10;
     }
-    if (known && !holds && clipped(rows, *best, lr)) return;
-    const bool other_rate = known && best->rate != 1;
+    return reading;
+  }
+
+  // The law and the rate that leave least to explain.
+  void sizes() {
+    bool known = true;
+    const std::vector<SizeRow> rows = size_rows(known);
+    if (rows.empty()) return;
+    SizeReading best;
+    for (const ScaleLaw& law : kLaws) {
+      std::vector<double> rates = {1};
+      for (const SizeRow& row : rows) rates.push_back(row.seen / law(row.rows, row.cols));
+      for (const double rate : rates)
+        if (SizeReading reading = read(law, rate, rows, known); rate > 0 && reading.cost < best.cost)
+          best = std::move(reading);
+    }
+    if (known && best.cost > 900 && clipped(rows)) return;
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      const std::size_t i = rows[r].evidence;
-      beta_law_[i] = best->law->text;
-      rate_[i] = best->rate;
-      const std::set<std::string>& kinds = best->kinds[r];
-      if (alike(rows[r].beta / (best->rate * lr(rows[r])), (*best->law)(rows[r].rows, rows[r].cols),
-                rows[r].tolerance)) {
-        if (other_rate)
-          found("lr_mismatch", "", i,
-                fmt::format("its learning rate is {:.4g}, where hyper says {:.4g}", best->rate * lr(rows[r]),
-                            lr(rows[r])));
+      const SizeRow& row = rows[r];
+      Evidence& e = *row.of;
+      e.told.beta_law = best.law->text, e.rate = best.rate;
+      if (best.kinds[r].empty()) {
+        if (known && best.rate != 1) found(other_rate(best.rate, *e.hyper.lr), e);
         continue;
       }
-      const double seen = rows[r].beta / (best->rate * lr(rows[r]));
-      const std::string how =
-          fmt::format("its update is scaled by {:.4f}, where {} of {:.0f} × {:.0f} is {:.4f}", seen, best->law->text,
-                      rows[r].rows, rows[r].cols, (*best->law)(rows[r].rows, rows[r].cols));
       // Of several kinds, that which explains most of the others.
-      std::string kind;
-      std::size_t most = 0;
-      for (const ScaleBug& bug : kScaleBugs) {
-        if (kinds.count(bug.kind) == 0) continue;
-        const std::size_t of = static_cast<std::size_t>(std::count_if(
-            best->kinds.begin(), best->kinds.end(), [&](const auto& k) { return k.count(bug.kind) > 0; }));
-        if (of > most) kind = bug.kind, most = of;
+      Claim claim{
+          "", "",
+          fmt::format("its update is scaled by {:.4f}, where {} of {:.0f} × {:.0f} is {:.4f}", row.seen / best.rate,
+                      best.law->text, row.rows, row.cols, (*best.law)(row.rows, row.cols))};
+      std::ptrdiff_t most = 0;
+      for (const std::string& kind : best.kinds[r]) {
+        const std::ptrdiff_t of = std::count_if(best.kinds.begin(), best.kinds.end(), [&](const auto& kinds) {
+          return std::count(kinds.begin(), kinds.end(), kind) > 0;
+        });
+        if (of > most) claim.kind = kind, most = of;
       }
-      if (kind.empty()) {
-        double same = 0;
-        for (std::size_t o = 0; o < rows.size(); ++o)
-          if (best->kinds[o].empty() &&
-              alike(rows[o].beta / lr(rows[o]) / (*best->law)(rows[o].rows, rows[o].cols) / best->rate,
-                    seen / (*best->law)(rows[r].rows, rows[r].cols), 2 * rows[o].tolerance))
-            ++same;
-        kind = known && best->unexplained >= 1 && same >= static_cast<double>(best->unexplained) ? "lr_mismatch" : "";
-      }
-      found(kind, kind == "scale_tp_local" ? all_[i].slices.front().axis : "", i, how);
+      if (claim.kind == "scale_tp_local") claim.axis = slices_of(e).front().axis;
+      found(claim, e);
     }
   }
 
-  // An update that is clipped by its norm, or by that of all of them, has a norm that depends on no shape.
-  bool clipped(const std::vector<SizeRow>& rows, const SizeReading& reading,
-               const std::function<double(const SizeRow&)>& lr) {
-    double squares = 0;
-    bool each = true, same_law = reading.deviating == 0;
-    std::map<std::size_t, double> of;
-    for (const SizeRow& row : rows) of[row.evidence] += std::pow(row.beta / lr(row) * row.norm, 2);
-    const double first = std::sqrt(of.begin()->second);
-    for (const auto& [i, square] : of) squares += square, each = each && alike(std::sqrt(square), first, 0.03);
-    const bool one = alike(std::sqrt(squares), 1, 0.02), each_one = each && alike(first, 1, 0.02);
-    if (!(each_one || (each && of.size() > 2 && reading.deviating > 0) || (same_law && one))) return false;
-    for (const auto& [i, square] : of) {
-      beta_law_[i] = each ? "1/‖O‖" : "clipped";
-      found(
-          "update_clipped", "", i,
-          each ? fmt::format("the norm of its update is {:.4f} times the learning rate, whatever its shape",
-                             std::sqrt(square))
-               : fmt::format("the norm of all updates together is {:.4f} times the learning rate", std::sqrt(squares)));
-    }
+  static Claim other_rate(double rate, double lr) {
+    return {"lr_mismatch", "", fmt::format("its learning rate is {:.4g}, where hyper says {:.4g}", rate * lr, lr)};
+  }
+
+  // An update that is clipped by its norm has a norm that depends on no shape.
+  bool clipped(const std::vector<SizeRow>& rows) {
+    std::map<Evidence*, double> squares;
+    for (const SizeRow& row : rows) squares[row.of] += row.norm * row.norm;
+    const double first = squares.begin()->second;
+    for (const auto& [e, square] : squares)
+      if (!alike(square, first, 0.06) || (squares.size() < 3 && !alike(first, 1, 0.04))) return false;
+    for (const auto& [e, square] : squares)
+      found({"update_clipped", "",
+             fmt::format("the norm of its update is {:.4f} times the learning rate", std::sqrt(square))},
+            *e);
     return true;
   }
 
-  void adamw_sizes() {
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      const Evidence& e = all_[i];
-      if (!e.sure || e.by->optimizer != "adamw" || !e.by->kind.empty()) continue;
-      beta_law_[i] = "lr";
-      const AdamwHyper& a = e.hyper.adamw;
-      if (!a.lr) continue;
-      const double seen = e.by->fit.mean_beta() / *a.lr;
-      if (alike(seen, 1, 0.01 + e.noise)) continue;
+  // AdamW's β is the learning rate; the bias correction of another step makes it another.
+  void adamw_size(Evidence& e) {
+    const AdamwHyper& a = e.hyper.adamw;
+    if (!well(e) || e.by->optimizer != "adamw" || !a.lr) return;
+    e.told.beta_law = "lr";
+    const double seen = e.by->fit.mean_beta() / *a.lr, now = static_cast<double>(e.step);
+    if (alike(seen, 1, 0.01 + e.noise)) return;
+    const auto correction = [&](double t) {
       const double b1 = a.beta1.value_or(0.9), b2 = a.beta2.value_or(0.95);
-      const auto correction = [&](double t) {
-        return t == 0 ? 1 : std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t));
-      };
-      double step = -1;
-      std::vector<double> steps = {0, 256};
-      for (double t = 1; t <= std::min(20.0, static_cast<double>(e.step) + 2); ++t) steps.push_back(t);
-      for (const double t : {-2, -1, 1, 2}) steps.push_back(std::max(1.0, static_cast<double>(e.step) + t));
-      for (const double t : steps)
-        if (step < 0 && e.noise < 2e-3 && alike(seen, correction(t) / correction(static_cast<double>(e.step)), 4e-3))
-          step = t;
-      rate_[i] = seen;
-      if (step >= 0) {
-        rate_[i] = 1;
-        found("step_counter", "", i,
-              step == 0 ? "it has no bias correction"
-                        : fmt::format("its bias correction is that of step {:.0f}, in step {}", step, e.step));
-      } else {
-        found("lr_mismatch", "", i,
-              fmt::format("its learning rate is {:.4g}, where hyper says {:.4g}", seen * *a.lr, *a.lr));
-      }
+      return t == 0 ? 1 : std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t));
+    };
+    for (double t = 0; t <= std::max(256.0, now + 2); ++t)
+      if (e.noise < 2e-3 && alike(seen, correction(t) / correction(now), 4e-3))
+        return found({"step_counter", "", fmt::format("its bias correction is that of step {}, in step {}", t, now)},
+                     e);
+    e.rate = seen;
+    found(other_rate(seen, *a.lr), e);
+  }
+
+  void decay(Evidence& e) {
+    const bool adamw = e.by && e.by->optimizer == "adamw", muon = e.by && e.by->optimizer == "muon";
+    if (!clean_direction(e) || (!adamw && !muon)) return;
+    const std::optional<double> lr = adamw ? e.hyper.adamw.lr : e.hyper.lr;
+    const std::optional<double> decay = adamw ? e.hyper.adamw.weight_decay : e.hyper.weight_decay;
+    const double alpha = e.by->fit.alpha, error = 4 * e.by->fit.alpha_error + 1e-9;
+    std::string& law = e.told.alpha_law;
+    law = std::abs(alpha) < error ? "none" : "fitted";
+    if (!decay || !lr || e.by->by.lines.used) return;
+    const Stack stack(e.shape);
+    double factor = 1;
+    for (const ScaleLaw& of : kLaws)
+      if (e.told.beta_law == of.text) factor = of(static_cast<double>(stack.rows), static_cast<double>(stack.cols));
+    const double wanted = *lr * *decay;
+    const bool cautious = e.by->decays == Decays::where_signs_agree, vector = stack.count * stack.rows == 1;
+    const struct {
+      bool possible;
+      double value;
+      const char *kind, *law;
+    } rows[] = {{true, wanted, "clean", wanted == 0 ? "none" : "lr · decay"},
+                {true, wanted * e.rate, "clean", "lr · decay"},
+                {!e.decay_visible || (wanted != 0 && wanted < 2 * error), alpha, "clean", ""},
+                {cautious, wanted * factor, "clean", "lr · decay · scale"},
+                {wanted == 0, alpha, vector ? "decay_on_gains" : "", "decays"},
+                {true, 0, "decay_missing", "none"},
+                {true, 2 * wanted, "decay_twice", "twice lr · decay"},
+                {true, wanted * factor, "decay_by_scaled_lr", "lr · decay · scale"},
+                {true, 2 * wanted * e.rate, "decay_twice", "twice lr · decay"},
+                {true, alpha, "", "another"}};
+    for (const auto& row : rows) {
+      if (!row.possible || std::abs(alpha - row.value) > error + 0.03 * std::abs(row.value)) continue;
+      law = row.law;
+      if (row.kind != std::string("clean"))
+        found({row.kind, "", fmt::format("it decays by {:.3g} ({}), where lr · decay is {:.3g}", alpha, law, wanted)},
+              e);
+      return;
     }
   }
 
-  void decays() {
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      const Evidence& e = all_[i];
-      if (!clean_direction(i)) continue;
-      const bool adamw = e.by->optimizer == "adamw";
-      if (!adamw && e.by->optimizer != "muon") continue;
-      const std::optional<double> lr = adamw ? e.hyper.adamw.lr : e.hyper.lr;
-      const std::optional<double> decay = adamw ? e.hyper.adamw.weight_decay : e.hyper.weight_decay;
-      const Fit& fit = e.by->fit;
-      const double error = 4 * fit.alpha_error + 1e-9;
-      if (!decay || !lr) {
-        alpha_law_[i] = std::abs(fit.alpha) < error ? "none" : "fitted";
-        continue;
-      }
-      const double wanted = *lr * *decay;
-      const Stack stack(e.shape);
-      double factor = 1;
-      for (const ScaleLaw& law : kLaws)
-        if (beta_law_[i] == law.text) factor = law(static_cast<double>(stack.rows), static_cast<double>(stack.cols));
-      const auto is = [&](double value) { return std::abs(fit.alpha - value) <= error + 0.03 * std::abs(value); };
-      const bool coarse = !e.decay_visible;
-      if (is(wanted) || is(wanted * rate_[i]) || coarse) {
-        alpha_law_[i] = wanted == 0 ? "none" : coarse && !is(wanted) ? "" : "lr · decay";
-      } else if (e.by->decays == Decays::where_signs_agree && is(wanted * factor)) {
-        alpha_law_[i] = "lr · decay · scale";
-      } else if (wanted == 0) {
-        alpha_law_[i] = "decays";
-        found(e.shape.size() < 2 || stack.size() == stack.cols ? "decay_on_gains" : "", "", i,
-              fmt::format("it decays by {:.3g}, and is meant not to", fit.alpha));
-      } else if (wanted < 2 * error) {
-        continue;  // not to be seen
-      } else if (is(0)) {
-        alpha_law_[i] = "none";
-        found("decay_missing", "", i, fmt::format("it does not decay, where hyper says {:.3g}", wanted));
-      } else if (is(2 * wanted)) {
-        alpha_law_[i] = "twice lr · decay";
-        found("decay_twice", "", i, fmt::format("it decays by {:.3g}, twice lr · decay", fit.alpha));
-      } else if (!adamw && is(wanted * factor)) {
-        alpha_law_[i] = "lr · decay · scale";
-        found("decay_by_scaled_lr", "", i,
-              fmt::format("it decays by {:.3g}, which is lr · decay times {:.3f}", fit.alpha, factor));
-      } else if (is(2 * wanted * rate_[i])) {
-        found("decay_twice", "", i, fmt::format("it decays by {:.3g}, twice lr · decay", fit.alpha));
-      } else {
-        alpha_law_[i] = "another";
-        found("", "", i, fmt::format("it decays by {:.3g}, where lr · decay is {:.3g}", fit.alpha, wanted));
-      }
-    }
-  }
-
-  std::string recipe_name(std::size_t i) const {
-    const Explanation& by = *all_[i].by;
-    if (by.recipe == nullptr) return "";
+  // The class that has the polynomials, the roundings and the law of sizes that were found.
+  static std::string recipe_name(const Evidence& e) {
+    const Orthogonalizer& by = e.by->by;
     for (const Recipe& recipe : recipes()) {
-      const NewtonSchulzSettings &x = recipe.settings.newton_schulz, &y = by.settings;
-      const bool same_rounding = y.precision == Precision::fp32 ||
-                                 (x.lines == y.lines && x.normalization.round_first == y.normalization.round_first &&
-                                  x.normalization.floor == y.normalization.floor);
-      if (recipe.coefficients != by.recipe->coefficients || recipe.settings.second_moment.used != by.lines_scaled ||
-          !same_rounding || x.normalization.cushion != y.normalization.cushion ||
-          x.normalization.equal_rows != y.normalization.equal_rows)
-        continue;
+      Orthogonalizer other{&recipe, recipe.settings.newton_schulz, recipe.settings.second_moment};
+      other.settings.precision = by.settings.precision, other.settings.steps = by.settings.steps;
       for (const ScaleLaw& law : kLaws)
-        if (law.scale == recipe.settings.arithmetic.scale && beta_law_[i] == law.text) return recipe.name;
+        if (other.key(true) == by.key(true) && law.scale == recipe.settings.arithmetic.scale &&
+            e.told.beta_law == law.text)
+          return recipe.name;
     }
     return by.recipe->name;
   }
 
   DumpVerdict told() {
-    DumpVerdict verdict;
-    std::map<std::string, std::size_t> place;
-    std::set<std::string> names;
-    for (const Evidence& e : all_) names.insert(e.name);
-    count_ = names.size();
-    const auto worse = [](Verdict v) {
-      return v == Verdict::differs ? 3 : v == Verdict::unknown ? 2 : v == Verdict::clean ? 1 : 0;
-    };
-    for (const auto& [kind, finding] : findings_)
-      for (const std::size_t i : finding.of) all_[i].verdict = Verdict::differs;
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      const Evidence& e = all_[i];
-      ParameterVerdict p;
-      p.name = e.name, p.verdict = e.verdict, p.reason = e.reason;
-      for (const auto& [kind, finding] : findings_)
-        for (const auto& [how, of] : finding.hows)
-          if (of.count(i) > 0 && p.reason.empty()) p.reason = how;
-      if (e.by) {
-        p.optimizer = e.by->optimizer;
-        if (e.by->optimizer == "muon") p.recipe = recipe_name(i);
-        p.distance = e.by->fit.distance;
-        if (e.sure) p.alpha = e.by->fit.alpha, p.beta = e.by->fit.mean_beta();
-        p.alpha_law = alpha_law_[i], p.beta_law = beta_law_[i];
-        if (e.sure && e.by->optimizer == "muon") {
-          const std::string name = p.recipe.empty() ? "a recipe of its own" : p.recipe;
-          const auto same = std::find_if(verdict.recipes.begin(), verdict.recipes.end(), [&](const RecipeFound& r) {
-            return r.recipe == name && r.coefficients == e.by->coefficients && r.steps == e.by->steps;
-          });
-          RecipeFound& into = same != verdict.recipes.end()
-                                  ? *same
-                                  : verdict.recipes.emplace_back(
-                                        RecipeFound{name, e.by->coefficients, e.by->steps, e.by->nesterov, {}});
-          if (!into.nesterov) into.nesterov = e.by->nesterov;
-          if (std::find(into.parameters.begin(), into.parameters.end(), e.name) == into.parameters.end())
-            into.parameters.push_back(e.name);
-        }
-      }
-      const auto [at, fresh] = place.emplace(e.name, verdict.parameters.size());
-      if (fresh)
-        verdict.parameters.push_back(p);
-      else if (worse(p.verdict) > worse(verdict.parameters[at->second].verdict))
-        verdict.parameters[at->second] = p;
+    for (Evidence& e : all_) {
+      ParameterVerdict& p = e.told;
+      p.name = e.name;
+      if (e.by) p.optimizer = e.by->optimizer, p.distance = e.by->fit.distance;
+      if (e.sure) p.alpha = e.by->fit.alpha, p.beta = e.by->fit.mean_beta();
+      if (p.optimizer == "muon") p.recipe = recipe_name(e);
+      if (e.sure && p.optimizer == "muon") add_recipe(e);
+      const auto same = std::find_if(verdict_.parameters.begin(), verdict_.parameters.end(),
+                                     [&](const ParameterVerdict& other) { return other.name == p.name; });
+      if (same == verdict_.parameters.end())
+        verdict_.parameters.push_back(p);
+      else if (badness(p.verdict) > badness(same->verdict))
+        *same = p;
     }
-    for (const auto& [kind, finding] : findings_) {
-      Finding f{kind, finding.axis, {}, ""};
-      for (const std::size_t i : finding.of)
-        if (std::find(f.parameters.begin(), f.parameters.end(), all_[i].name) == f.parameters.end())
-          f.parameters.push_back(all_[i].name);
-      std::string how;
-      std::size_t most = 0;
-      for (const auto& [each, of] : finding.hows)
-        if (of.size() > most) how = each, most = of.size();
-      f.sentence = sentence(kind, how, f.parameters);
-      verdict.findings.push_back(f);
+    for (Finding& finding : verdict_.findings) {
+      const std::string bug = bug_text(finding.kind);
+      finding.sentence = fmt::format(
+          "{}: {} ({} of {}).", bug.empty() ? "Something deviates that no known bug explains" : bug, finding.sentence,
+          finding.parameters.size(), count_text(static_cast<std::int64_t>(verdict_.parameters.size()), "parameter"));
     }
-    int worst = 0;
-    for (const ParameterVerdict& p : verdict.parameters) worst = std::max(worst, worse(p.verdict));
-    verdict.verdict = worst == 3   ? Verdict::differs
-                      : worst == 2 ? Verdict::unknown
-                      : worst == 1 ? Verdict::clean
-                                   : Verdict::unjudgeable;
-    if (verdict.verdict == Verdict::unjudgeable)
-      verdict.reason = verdict.parameters.empty()
-                           ? "the dump has no parameters"
-                           : "nothing in the dump can be judged: " + verdict.parameters.front().reason;
-    return verdict;
+    verdict_.verdict = Verdict::unjudgeable;
+    for (const ParameterVerdict& p : verdict_.parameters)
+      if (badness(p.verdict) > badness(verdict_.verdict)) verdict_.verdict = p.verdict;
+    if (verdict_.verdict == Verdict::unjudgeable)
+      verdict_.reason = verdict_.parameters.empty()
+                            ? "the dump has no parameters"
+                            : "nothing in the dump can be judged: " + verdict_.parameters.front().reason;
+    return verdict_;
   }
 
-  std::string sentence(const std::string& kind, const std::string& how, const std::vector<std::string>& names) const {
-    const std::string bug = bug_text(kind);
-    return fmt::format("{}: {} ({} of {}).", bug.empty() ? "Something deviates that no known bug explains" : bug, how,
-                       names.size(), count_text(static_cast<std::int64_t>(count_), "parameter"));
+  void add_recipe(const Evidence& e) {
+    std::vector<RecipeFound>& all = verdict_.recipes;
+    const std::string& coefficients = e.by->by.recipe->coefficients;
+    auto same = std::find_if(all.begin(), all.end(), [&](const RecipeFound& other) {
+      return other.recipe == e.told.recipe && other.coefficients == coefficients &&
+             other.steps == e.by->by.settings.steps;
+    });
+    if (same == all.end())
+      same = all.insert(same, {e.told.recipe, coefficients, e.by->by.settings.steps, e.by->input.nesterov, {}});
+    add_once(e.name, same->parameters);
   }
 
-  struct Found {
-    std::string axis;
-    std::set<std::size_t> of;
-    std::map<std::string, std::set<std::size_t>> hows;
-  };
   std::vector<Evidence> all_;
-  std::map<std::string, Found> findings_;
-  std::vector<std::string> beta_law_, alpha_law_;
-  std::vector<double> rate_;
-  std::size_t count_ = 0;  // of parameters
+  DumpVerdict verdict_;
 };
 
 }  // namespace

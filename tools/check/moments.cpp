@@ -1,5 +1,3 @@
-#include "tools/check/moments.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,149 +5,96 @@
 
 #include "src/io/float16.hpp"
 #include "src/numerics/fused.hpp"
+#include "tools/check/explanation.hpp"
 
 namespace muonwalk::check {
 namespace {
 
-double dot(const Flat& x, const Flat& y) {
-  double sum = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) sum += static_cast<double>(x[i]) * y[i];
-  return sum;
-}
-
 bool near(double value, double wanted, double tolerance) {
   return std::abs(value - wanted) <= tolerance * std::max(std::abs(wanted), 1e-3);
 }
+// Whether a factor is rather that of a mean, 1 − μ, than that of a sum, 1.
+bool of_mean(double factor, double mu) {
+  return std::abs(std::log(std::abs(factor / (1 - mu)))) < std::abs(std::log(std::abs(factor)));
+}
 
-// `result` as a combination of the others: the factors, and what is left of it, relative to it.
-std::vector<double> combination(const Flat& result, const std::vector<const Flat*>& of, double& left) {
-  const std::size_t n = of.size();
-  std::vector<std::vector<double>> rows(n, std::vector<double>(n + 1));
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) rows[i][j] = rows[j][i] = dot(*of[i], *of[j]);
-    rows[i][n] = dot(*of[i], result);
+// m' = μ m + c (g + λ W), fitted.
+struct MomentumLaw {
+  bool fitted = false, holds = false;  // Holds: what is left is no more than rounding.
+  double mu = 0, of_gradient = 0, of_weights = 0;
+  bool is_mean = false;  // c is rather 1 − μ than 1.
+};
+
+// `mu` is that of hyper. In a first step m is zero, and μ can't be seen.
+MomentumLaw law_of(const ParameterCase& p, const View& v, std::optional<double> mu, bool first,
+                   std::vector<Claim>& deviations) {
+  MomentumLaw law;
+  const bool coarse = p.momentum_after.dtype != "F32" || p.grad.dtype != "F32";
+  const double rounding = coarse ? 8e-3 : 2e-4, tolerance = coarse ? 0.02 : 3e-3;
+  const double norm = norm_of(*v.momentum_after);
+  const Flat zero(first ? v.grad->size() : 0);
+  const Step between{*v.momentum_after, first ? &zero : v.momentum_before};
+  const double decay = p.hyper.weight_decay.value_or(0.1);
+  const auto deviates = [&](const char* kind, const std::string& how) { deviations.push_back({kind, "", how}); };
+  for (const double of_weights : {0.0, decay}) {
+    const Fit fit = fit_of(between, of_weights == 0 ? *v.grad : Input{{}, {}, {0, 1, 0, of_weights}}.made(v));
+    if (!first && fit.alpha == 0) return law;  // the gradient is that of the step before
+    law.fitted = true, law.holds = fit.left <= rounding * norm;
+    law.of_gradient = -fit.groups.front().beta, law.of_weights = of_weights;
+    law.mu = first ? mu.value_or(1 - law.of_gradient) : -fit.alpha;
+    if (law.holds) break;
   }
-  std::vector<double> factors(n);
-  for (std::size_t k = 0; k < n; ++k) {  // symmetric and positive: no pivots; what depends on others is left out
-    const double diagonal = dot(*of[k], *of[k]);
-    if (rows[k][k] <= 1e-9 * diagonal) {
-      for (auto& row : rows) row[k] = 0;
-      rows[k].assign(n + 1, 0), rows[k][k] = 1;
-      continue;
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      if (i == k) continue;
-      const double factor = rows[i][k] / rows[k][k];
-      for (std::size_t j = k; j <= n; ++j) rows[i][j] -= factor * rows[k][j];
-    }
+  const double c = law.of_gradient;
+  law.is_mean = of_mean(c, mu.value_or(law.mu));
+  if (law.holds && law.of_weights != 0)
+    deviates("decay_in_gradient", fmt::format("the momentum holds {} times the weights for each gradient", decay));
+  if (!law.holds || law.of_weights != 0) return law;
+
+  const double guess = mu.value_or(0.95), ratio = c / law.mu;
+  const bool unit = std::abs(norm - 1) < 0.02, right_mu = first || (mu && near(law.mu, *mu, tolerance));
+  const bool right_c =
+      near(c, 1, tolerance) || (mu && near(c, 1 - *mu, tolerance)) ||
+      (first ? !mu && c > 0 && c < 0.5 && !unit : !right_mu && near(c, 1 - law.mu, std::max(tolerance, 0.01)));
+  const bool altered =
+      unit || (!first && (near(ratio, 1 / guess, tolerance) || near(ratio, (1 - guess) / guess, tolerance)));
+  if (right_c) {
+    if (mu && !right_mu)
+      deviates("momentum_coefficient", fmt::format("μ is {:.4f}, and hyper says {:.4g}", law.mu, *mu));
+  } else if (altered && (first || !right_mu)) {
+    if (!first) law.is_mean = of_mean(ratio * guess, guess);
+    law.holds = false;
+    deviates("momentum_overwritten",
+             fmt::format("the stored momentum is {:.4g} times what its law gives, with a norm of {:.4f}",
+                         c / (law.is_mean ? 1 - guess : 1), norm));
+  } else if (right_mu ? mu.has_value() : !mu && law.mu > 0 && law.mu < 1) {
+    deviates("gradient_scaled", fmt::format("the momentum takes {:.4g} of the gradient, with μ {:.4f}", c, law.mu));
+  } else if (!first) {
+    deviates("", fmt::format("the momentum is {:.4g} m + {:.4g} g, which is no known law", law.mu, c));
   }
-  for (std::size_t k = 0; k < n; ++k) factors[k] = rows[k][n] / rows[k][k];
-  double squares = 0, whole = 0;
-  for (std::size_t e = 0; e < result.size(); ++e) {
-    double rest = result[e];
-    for (std::size_t k = 0; k < n; ++k) rest -= factors[k] * (*of[k])[e];
-    squares += rest * rest, whole += static_cast<double>(result[e]) * result[e];
-  }
-  left = whole > 0 ? std::sqrt(squares / whole) : 0;
-  return factors;
+  return law;
 }
 
 bool is_zero(const Flat& values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }
 
-void judge_law(Moments& m, const ParameterCase& p, const View& v, std::optional<double> mu, bool first) {
-  MomentumLaw& law = m.law;
-  const bool coarse = p.momentum_after.dtype != "F32" || p.grad.dtype != "F32";
-  const double rounding = coarse ? 8e-3 : 2e-4, tolerance = coarse ? 0.02 : 3e-3;
-  std::vector<const Flat*> of = {v.grad};
-  if (!first) of.push_back(v.momentum_before);
-  std::vector<double> factors = combination(*v.momentum_after, of, law.left);
-  law.fitted = true;
-  if (law.left > rounding) {
-    of.push_back(v.before);
-    double left = 0;
-    const std::vector<double> with = combination(*v.momentum_after, of, left);
-    if (left <= rounding && with.front() != 0) {
-      factors = with, law.left = left, law.of_weights = with.back();
-      m.deviations.push_back({"decay_in_gradient", "",
-                              fmt::format("the momentum holds the weights, {:.4g} of them for each gradient",
-                                          with.back() / with.front())});
-    }
-  }
-  law.holds = law.left <= rounding;
-  law.of_gradient = factors.front(), law.mu = first ? mu.value_or(1 - factors.front()) : factors[1];
-  const double c = law.of_gradient;
-  law.is_mean = std::abs(c - (1 - mu.value_or(law.mu))) < std::abs(c - 1);
-  if (!law.holds) return;
-  if (law.of_weights != 0) return;
-  const double norm = std::sqrt(dot(*v.momentum_after, *v.momentum_after));
-  const bool unit = std::abs(norm - 1) < 0.02;
-  const auto overwritten = [&] {
-    m.deviations.push_back({"momentum_overwritten", "",
-                            fmt::format("the stored momentum is {:.4g} times what its law gives, with a norm of {:.4f}",
-                                        c / (law.is_mean ? 1 - m.mu : 1), norm)});
-    law.holds = false;
-  };
-  if (first) {
-    if (near(c, 1, tolerance) || (mu && near(c, 1 - *mu, tolerance)) || (!mu && c > 0 && c < 0.5 && !unit)) return;
-    if (unit) return overwritten();
-    if (mu) {
-      m.deviations.push_back({"gradient_scaled", "", fmt::format("the momentum takes {:.4g} of the gradient", c)});
-      law.is_mean = std::abs(std::log(std::abs(c) / (1 - *mu))) < std::abs(std::log(std::abs(c)));
-    }
-    return;
-  }
-  const bool of_sum = near(c, 1, tolerance), of_mean = near(c, 1 - law.mu, std::max(tolerance, 0.01));
-  if (mu && near(law.mu, *mu, tolerance)) {
-    if (of_sum || near(c, 1 - *mu, tolerance)) return;
-    m.deviations.push_back({"gradient_scaled", "", fmt::format("the momentum takes {:.4g} of the gradient", c)});
-    law.is_mean = std::abs(std::log(std::abs(c) / (1 - *mu))) < std::abs(std::log(std::abs(c)));
-    return;
-  }
-  if (of_sum || of_mean || (mu && near(c, 1 - *mu, tolerance))) {
-    if (mu)
-      m.deviations.push_back(
-          {"momentum_coefficient", "", fmt::format("μ is {:.4f}, where hyper says {:.4g}", law.mu, *mu)});
-    m.mu = law.mu;
-    return;
-  }
-  const double ratio = c / law.mu;
-  const double guess = mu.value_or(0.95);
-  if (unit || near(ratio, 1 / guess, tolerance) || near(ratio, (1 - guess) / guess, tolerance)) {
-    law.is_mean =
-        std::abs(std::log(std::abs(ratio * guess))) > std::abs(std::log(std::abs(ratio * guess / (1 - guess))));
-    return overwritten();
-  }
-  if (!mu && law.mu > 0 && law.mu < 1) {
-    m.deviations.push_back(
-        {"gradient_scaled", "", fmt::format("the momentum takes {:.4g} of the gradient, with μ {:.4f}", c, law.mu)});
-    return;
-  }
-  m.deviations.push_back(
-      {"", "", fmt::format("the momentum is {:.4g} m + {:.4g} g, which is no known law", law.mu, c)});
-}
-
 }  // namespace
 
 Flat Input::made(const View& view) const {
-  const std::pair<double, const Flat*> parts[] = {{of_momentum_before, view.momentum_before},
-                                                  {of_gradient, view.grad},
-                                                  {of_momentum_after, view.momentum_after},
-                                                  {of_weights, view.before}};
+  const Flat* parts[] = {view.momentum_before, view.grad, view.momentum_after, view.before};
+  const auto [of_m, of_g, of_new, of_w] = of;
   Flat made(view.before->size());
   for (std::size_t i = 0; i < made.size(); ++i) {
     double sum = 0;
-    for (const auto& [factor, values] : parts)
-      if (factor != 0 && values != nullptr) sum += factor * (*values)[i];
+    for (std::size_t k = 0; k < 4; ++k)
+      if (of[k] != 0 && parts[k] != nullptr) sum += of[k] * (*parts[k])[i];
     made[i] = static_cast<float>(sum);
-    // With the roundings of torch.lerp and torch.add: in matrices of low rank they decide what Newton–Schulz makes of
-    // them.
-    if (of_gradient > 0 && of_momentum_after > 0 && of_momentum_before == 0 && of_weights == 0) {
-      const float mu = static_cast<float>(of_momentum_after), g = (*view.grad)[i], m = (*view.momentum_after)[i];
-      if (of_gradient == 1)
+    // With the roundings of torch.lerp and torch.add: in matrices of low rank they decide what Newton–Schulz makes.
+    if (of_g > 0 && of_new > 0 && of_m == 0 && of_w == 0) {
+      const float mu = static_cast<float>(of_new), g = (*view.grad)[i], m = (*view.momentum_after)[i];
+      if (of_g == 1)
         made[i] = fused(mu, m, g);
-      else if (std::abs(of_gradient + of_momentum_after - 1) < 1e-9 && mu >= 0.5f)
+      else if (std::abs(of_g + of_new - 1) < 1e-9 && mu >= 0.5f)
         made[i] = fused(mu - 1, m - g, m);
     }
     if (in_half) made[i] = float16_to_float(float_to_float16(made[i]));
@@ -159,101 +104,80 @@ Flat Input::made(const View& view) const {
 
 Moments moments_of(const ParameterCase& p, const View& v, bool adamw) {
   Moments m;
-  const std::optional<double> mu = adamw ? p.hyper.adamw.beta1 : p.hyper.momentum;
-  m.mu = mu.value_or(adamw ? 0.9 : 0.95);
+  const std::optional<double> asked = adamw ? p.hyper.adamw.beta1 : p.hyper.momentum;
   const bool lost = v.momentum_before != nullptr && p.step > 1 && is_zero(*v.momentum_before);
-  const bool first = p.step == 1 || lost;
-  if (lost && v.grad != nullptr && !is_zero(*v.grad))
-    m.deviations.push_back({"momentum_lost", "", fmt::format("the momentum is zero before step {}", p.step)});
+  const bool first = p.step == 1 || lost, before = v.momentum_before != nullptr && !first;
   if (v.grad == nullptr) return m;
-  const bool before = v.momentum_before != nullptr && !first;
-  if (v.momentum_after != nullptr && (before || first)) judge_law(m, p, v, mu, first);
-  if (m.law.fitted && !mu && !first && m.law.mu > 0 && m.law.mu < 1) m.mu = m.law.mu;
-  if (m.law.fitted && m.law.of_weights != 0 && adamw) m.law.holds = false;
+  if (lost && !is_zero(*v.grad))
+    m.deviations.push_back({"momentum_lost", "", fmt::format("the momentum is zero before step {}", p.step)});
+  MomentumLaw law;
+  if (v.momentum_after != nullptr && (before || first)) law = law_of(p, v, asked, first, m.deviations);
   if (adamw) return m;
 
-  // Inputs, by their factors of m, g and m'.
-  const MomentumLaw& law = m.law;
-  const auto add = [&](const std::string& kind, const std::string& how, std::optional<bool> nesterov, double of_m,
-                       double of_g, double of_new, double of_w = 0) {
-    Input input{kind, how, nesterov, of_m, of_g, of_new, of_w};
-    if (v.momentum_before == nullptr || first) input.of_momentum_before = 0;
-    if (input.of_momentum_before == 0 && input.of_gradient == 0 && input.of_momentum_after == 0) return;
-    const auto ratio = [&](const Input& i) {  // its direction in the plane of m and g
-      const bool in_plane = law.holds && law.of_weights == 0 && (before || first);
-      const double g = i.of_gradient + (in_plane ? i.of_momentum_after * law.of_gradient : 0);
-      const double m0 = before ? i.of_momentum_before + (in_plane ? i.of_momentum_after * law.mu : 0) : 0;
-      const double size = std::hypot(m0, g, in_plane ? 0 : i.of_momentum_after);
-      return std::vector<double>{m0 / size, g / size, in_plane ? 0 : i.of_momentum_after / size, i.of_weights / size};
-    };
-    const std::vector<double> mine = ratio(input);
-    for (Input& other : m.inputs) {
-      const std::vector<double> theirs = ratio(other);
+  const bool other = !m.deviations.empty() && m.deviations.back().kind == "momentum_coefficient";
+  const bool seen = law.fitted && !first && law.mu > 0 && law.mu < 1 && (!asked || other);
+  const double u = seen ? law.mu : asked.value_or(0.95);
+  const bool in_plane = law.holds && law.of_weights == 0;  // The momentum after the step is a combination of others.
+  const auto direction = [&](const Input& input) {
+    auto [of_m, of_g, of_new, of_w] = input.of;
+    if (in_plane) of_g += of_new * law.of_gradient, of_m += before ? of_new * law.mu : 0, of_new = 0;
+    const double size = std::hypot(of_m, of_g, of_new);
+    return std::array<double, 4>{of_m / size, of_g / size, of_new / size, of_w / size};
+  };
+  const auto add = [&](Input input) {
+    if (!before) input.of[0] = 0;
+    if (input.of[0] == 0 && input.of[1] == 0 && input.of[2] == 0) return;
+    const std::array<double, 4> mine = direction(input);
+    for (Input& earlier : m.inputs) {
       double apart = 0;
+      const std::array<double, 4> theirs = direction(earlier);
       for (std::size_t i = 0; i < 4; ++i) apart += std::abs(mine[i] - theirs[i]);
       if (apart > 1e-3) continue;
-      if (!kind.empty() || !other.kind.empty()) return;
-      if (other.nesterov != nesterov) other.nesterov.reset(), input.nesterov.reset();
+      if (!input.kind.empty() || !earlier.kind.empty()) return;
+      if (earlier.nesterov != input.nesterov) earlier.nesterov.reset(), input.nesterov.reset();
       input.rounds_otherwise = true;
     }
     m.inputs.push_back(input);
   };
-  const double u = m.mu;
-  const std::optional<bool> asked = p.hyper.nesterov;
-  const auto kind_of = [&](bool nesterov) {
-    return first || !asked || *asked == nesterov ? std::string() : std::string("nesterov_mismatch");
-  };
-  const auto how_of = [](bool nesterov) { return nesterov ? "with Nesterov's look-ahead" : "without a look-ahead"; };
   m.known = first || before || v.momentum_after != nullptr;
-  for (const std::string& wanted : {std::string(), std::string("nesterov_mismatch")})
-    for (const bool nesterov : {false, true}) {
-      if (kind_of(nesterov) != wanted || !m.known) continue;
-      if (v.momentum_after != nullptr && (law.holds || !law.fitted)) {
-        const double scaled = law.fitted && !first ? law.of_gradient / (law.is_mean ? 1 - law.mu : 1) : 1;
-        for (const bool mean : {false, true})
-          if (!law.fitted || law.is_mean == mean) {
-            add(wanted, how_of(nesterov), nesterov, 0, nesterov ? (mean ? 1 - u : 1) * scaled : 0, nesterov ? u : 1,
-                nesterov && law.of_weights != 0 ? (mean ? 1 - u : 1) * law.of_weights / law.of_gradient : 0);
-          }
-      } else {
-        for (const bool mean : {false, true})
-          if (!law.fitted || !law.holds || law.is_mean == mean) {
-            const double c = mean ? 1 - u : 1;
-            if (nesterov)
-              add(wanted, how_of(true), true, u * u, c + u * c, 0);
-            else
-              add(wanted, how_of(false), false, u, c, 0);
-          }
+  const bool from_new = v.momentum_after != nullptr && (law.holds || !law.fitted);
+  const double scaled = law.fitted && !first ? law.of_gradient / (law.is_mean ? 1 - law.mu : 1) : 1;
+  for (const std::string& kind : {std::string(), std::string("nesterov_mismatch")})
+    for (const bool nesterov : {false, true})
+      for (const bool mean : {false, true}) {
+        const bool right = first || !p.hyper.nesterov || *p.hyper.nesterov == nesterov;
+        if (right != kind.empty() || !m.known || (law.holds && law.is_mean != mean)) continue;
+        const double c = mean ? 1 - u : 1, w = law.holds ? c * law.of_weights : 0;
+        Input input{{kind, "", nesterov ? "with Nesterov's look-ahead" : "without a look-ahead"}, nesterov};
+        if (nesterov)
+          input.of = from_new ? std::array{0.0, c * scaled, u, w} : std::array{u * u, c + u * c, 0.0, 0.0};
+        else
+          input.of = from_new ? std::array{0.0, 0.0, 1.0, 0.0} : std::array{u, c, 0.0, 0.0};
+        add(input);
       }
-    }
-  if (law.fitted && !law.holds && v.momentum_after != nullptr)
-    add("momentum_overwritten", "the altered momentum", false, 0, 0, 1);
-  if (m.known && !first) {
-    add("momentum_ignored", "the gradient alone", false, 0, 1, 0);
-    add("momentum_stale", "the momentum from before this gradient", false, 1, 0, 0);
-    if (law.holds) {
-      const char* mixed = "a momentum that is averaged in one place and summed in another";
-      add("momentum_mixed", mixed, true, 0, law.is_mean ? 1 : 1 - u, u);
-      add("momentum_mixed", mixed, false, u, law.is_mean ? 1 : 1 - u, 0);
-      add("momentum_mixed", mixed, true, u * u, law.is_mean ? 1 + u : (1 - u) * (1 + u), 0);
-    }
-  } else if (!m.known) {
-    add("momentum_ignored", "the gradient alone", false, 0, 1, 0);
-  }
+
+  const double other_c = law.is_mean ? 1 : 1 - u;  // of the other one of mean and sum
+  const bool later = m.known && !first;
+  const char* const mixed = "a momentum that is averaged in one place and summed in another";
+  const struct {
+    bool possible;
+    Input input;
+  } rows[] = {
+      {law.fitted && !law.holds, {{"momentum_overwritten", "", "the altered momentum"}, false, {0, 0, 1, 0}}},
+      {later || !m.known, {{"momentum_ignored", "", "the gradient alone"}, false, {0, 1, 0, 0}}},
+      {later, {{"momentum_stale", "", "the momentum from before this gradient"}, false, {1, 0, 0, 0}}},
+      {later && law.holds, {{"momentum_mixed", "", mixed}, true, {0, other_c, u, 0}}},
+      {later && law.holds, {{"momentum_mixed", "", mixed}, false, {u, other_c, 0, 0}}},
+      {later && law.holds, {{"momentum_mixed", "", mixed}, true, {u * u, other_c * (1 + u), 0, 0}}},
+  };
+  for (const auto& row : rows)
+    if (row.possible) add(row.input);
+
   const std::vector<Input> clean = m.inputs;
-  for (const Input& input : clean) {
-    if (!input.kind.empty() || input.rounds_otherwise) continue;
-    const double of_g = input.of_gradient + input.of_momentum_after * (law.fitted ? law.of_gradient : 1);
-    std::vector<double> decays = {0.1, 0.01};
-    if (p.hyper.weight_decay) decays = {*p.hyper.weight_decay};
-    if (law.of_weights == 0)
-      for (const double decay : decays)
-        if (decay > 0)
-          add("decay_in_gradient", fmt::format("the gradient with {} times the weights", decay), input.nesterov,
-              input.of_momentum_before, input.of_gradient, input.of_momentum_after, of_g * decay);
-    Input half = input;
+  for (Input half : clean) {
+    if (!half.kind.empty() || half.rounds_otherwise) continue;
     half.kind = "half_underflow", half.how = "what half precision leaves of the momentum", half.in_half = true;
-    m.inputs.push_back(half);
+    if (norm_of(*v.grad) < 1e-4 * std::sqrt(static_cast<double>(v.grad->size()))) m.inputs.push_back(half);
   }
   return m;
 }

@@ -60,22 +60,24 @@ struct Assembled {
   const Flat& values() const { return versions.front().values; }
 };
 
-/// One parameter of one step, whole: what the judgement reads.
-struct ParameterCase {
+/// What is said of a parameter of one step.
+struct Described {
   std::string name;
   std::vector<std::int64_t> shape;  ///< The whole parameter's.
   Meant meant = Meant::unsaid;
   Blocks blocks;
   Hyper hyper;
-  std::int64_t step = 1;  ///< From 1. In step 1 all moments before it are zero.
+  std::int64_t step = 1;                          ///< From 1. In step 1 all moments before it are zero.
+  std::vector<std::pair<std::string, int>> mesh;  ///< Axes and their sizes, slowest first: rank order is row-major.
+  std::vector<Cut> cuts;                          ///< How the weights are cut, in the order of the list.
+};
 
+/// One parameter of one step, whole: what the judgement reads.
+struct ParameterCase : Described {
   Assembled before, after;  ///< Of the masters where the dump has them, else of the weights.
   bool of_masters = false;  ///< Whether it has.
   Assembled grad;           ///< As each rank's optimizer is handed it.
   Assembled momentum_before, momentum_after, second_before, second_after;
-
-  std::vector<std::pair<std::string, int>> mesh;  ///< Axes and their sizes, slowest first: rank order is row-major.
-  std::vector<Cut> cuts;           ///< How the weights are cut, in the order of the list.
   std::vector<Part> parts;         ///< What each rank holds of the weights.
   std::vector<Part> moment_parts;  ///< The same of the moments, where they are cut otherwise; else empty.
 };
