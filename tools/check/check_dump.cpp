@@ -267,25 +267,21 @@ DumpVerdict check_steps(const std::vector<DumpedStep>& steps, Question question,
 }
 
 DumpVerdict check_loaded(const DumpedStep& saved, const DumpedStep& loaded) {
-  if (saved.step != loaded.step)
-    throw UsageError(fmt::format("step {} was saved and step {} loaded, which can't be compared; dump the same step",
-                                 saved.step, loaded.step));
   DumpVerdict verdict = clean_of(saved);
   for (const DumpedParameter& parameter : saved.parameters) {
     const DumpedParameter* same = loaded.find(parameter.name);
-    if (same == nullptr || same->shape != parameter.shape)
-      throw UsageError(fmt::format("{} was saved, but is {} what was loaded; dump the same model",
-                                   in_quotes(parameter.name),
-                                   same == nullptr ? "missing from" : "of another shape in"));
     const std::string weights = "after/" + parameter.name;
     if (parameter.elements == 0) continue;
-    if (!saved.has(weights) || !loaded.has(weights))
-      throw UsageError(fmt::format("there is no {} in what was {}, and weights are what is compared; dump a step",
-                                   in_quotes(weights), saved.has(weights) ? "loaded" : "saved"));
+    if (saved.step != loaded.step || same == nullptr || same->shape != parameter.shape || !saved.has(weights) ||
+        !loaded.has(weights))
+      throw UsageError(
+          fmt::format("what was saved and what was loaded can't be compared: {} is not in step {} of both, "
+                      "with one shape; dump the same step of the same model",
+                      in_quotes(weights), saved.step));
     for (const Passage& passage : kThroughCheckpoint) {
       const Found found = lost(passage, saved, parameter, loaded, *same);
       if (found) add(*found, verdict);
-      if (found && passage.another != std::string("weights_changed_by_load")) break;  // the first moment that is lost
+      if (found && passage.taken != std::string("after")) break;  // the first moment that is lost
     }
   }
   return verdict;

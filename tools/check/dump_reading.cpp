@@ -42,7 +42,6 @@ void take(const Json& object, const char* field, std::optional<Value>& into) {
 }
 
 void take_hyper(const Json& object, Hyper& hyper) {
-  if (!object.is_object()) throw Wrong("is JSON, but not an object");
   take(object, "lr", hyper.lr);
   take(object, "momentum", hyper.momentum);
   take(object, "weight_decay", hyper.weight_decay);
@@ -61,13 +60,11 @@ void take_hyper(const Json& object, Hyper& hyper) {
 void place(const Json& list, Role role, const Mesh& mesh, const std::vector<int>& at, DumpedParameter& parameter) {
   Region& left = parameter.regions.back()[role];
   for (const std::int64_t length : parameter.shape) left.box.emplace_back(0, length);
-  std::set<std::string> named;
   bool here = true;
   for (const Json& entry : list) {
     const auto axis = entry.at("axis").get<std::string>(), kind = entry.at("kind").get<std::string>();
     const auto found = std::find_if(mesh.begin(), mesh.end(), [&](const auto& one) { return one.first == axis; });
     if (found == mesh.end()) throw Wrong("is placed on the axis " + in_quotes(axis) + ", which the mesh hasn't");
-    if (!named.insert(axis).second) throw Wrong("is placed twice on the axis " + in_quotes(axis));
     if (left.flat) throw Wrong("has a placement behind a flat one, which comes last");
     if (kind == "replicate") continue;
     const auto number = static_cast<std::size_t>(found - mesh.begin());
@@ -261,10 +258,7 @@ DumpedStep step_of(const RankFiles& files) {
     if (product != first.world)
       throw Wrong(fmt::format("has a \"mesh\" of {} ranks, but \"world\" is {}", product, first.world));
   });
-  for (const auto& [rank, of] : files) {
-    const DumpFile& file = of;
-    file.read([&](std::string& place) { add(file, mesh, step, place); });
-  }
+  for (const auto& file : files) file.second.read([&](std::string& place) { add(file.second, mesh, step, place); });
   return step;
 }
 

@@ -31,15 +31,6 @@ Json catalogue_entry(const std::string& kind) {
 
 std::string short_number(double number) { return fmt::format("{:.3g}", number); }
 
-// "Moonlight, 3.4445 -4.7750 2.0315, 5 steps, Nesterov"
-std::string recipe_words(const RecipeFound& found) {
-  std::string words = found.recipe;
-  if (!found.coefficients.empty()) words += ", " + found.coefficients;
-  if (found.steps) words += ", " + count_text(*found.steps, "step");
-  if (found.nesterov) words += *found.nesterov ? ", Nesterov" : ", without Nesterov";
-  return words;
-}
-
 // "lr · decay = 0.0008"
 std::string law_words(const std::string& law, const std::optional<double>& value) {
   if (!value) return law;
@@ -103,7 +94,12 @@ std::vector<std::string> verdict_text(const DumpVerdict& verdict) {
   append(lines, table.lines());
   for (const RecipeFound& recipe : verdict.recipes) {
     lines.emplace_back();
-    say(fmt::format("{}: {}", recipe_words(recipe), visible_names(recipe.parameters)));
+    say(fmt::format("{}{}{}{}: {}", recipe.recipe, recipe.coefficients.empty() ? "" : ", " + recipe.coefficients,
+                    recipe.steps ? ", " + count_text(*recipe.steps, "step") : "",
+                    !recipe.nesterov   ? ""
+                    : *recipe.nesterov ? ", Nesterov"
+                                       : ", without Nesterov",
+                    visible_names(recipe.parameters)));
   }
   for (const Finding& finding : verdict.findings) {
     lines.emplace_back();

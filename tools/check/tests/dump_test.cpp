@@ -264,8 +264,6 @@ TEST_CASE("broken dumps: each is refused in one sentence that says what is wrong
       {placed({{{"axis", "dp"}, {"kind", "flat"}, {"begin", 0}, {"end", 6}},
                {{"axis", "tp"}, {"kind", "shard"}, {"dim", 0}}}),
        "a placement behind a flat one"},
-      {placed({{{"axis", "tp"}, {"kind", "replicate"}}, {{"axis", "tp"}, {"kind", "replicate"}}}),
-       "is placed twice on the axis \"tp\""},
       {placed(Json::array()), "to ranks 0 and 1"},  // it isn't cut there
       {described([](Json& w) { w["placements"]["moments"][1]["begin"] = 1; }), "leave its element [2, 0] to no rank"},
       {described([](Json& w) { w["placements"]["moments"][1]["end"] = 13; }),
