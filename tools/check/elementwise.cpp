@@ -56,19 +56,18 @@ std::optional<Explanation> of_parts(const Subject& s, const std::vector<Block>& 
     if (fit.distance > limit || fit.mean_beta() <= 0) return false;
     return e.fit = fit, true;
   };
-  std::vector<const Block*> others;
-  for (const Block& part : parts)
-    if (!explains(part, part)) others.push_back(&part);
-  for (const Block* part : others) {
-    const std::string kind = moved(*part) ? "shard_of_other_rank" : "stale_shard";
-    const bool right = !moved(*part) ? others.size() < parts.size()
-                                     : std::any_of(parts.begin(), parts.end(),
-                                                   [&](const Block& other) { return explains(*part, other); });
-    if (!right || (!e.kind.empty() && e.kind != kind)) return std::nullopt;
-    e.kind = kind;
+  std::vector<std::string> kinds;
+  for (const Block& part : parts) {
+    if (explains(part, part)) continue;
+    const bool swapped = std::any_of(parts.begin(), parts.end(), [&](const Block& o) { return explains(part, o); });
+    if (moved(part) && !swapped) return std::nullopt;
+    kinds.push_back(swapped ? "shard_of_other_rank" : "stale_shard");
   }
-  if (others.empty()) return std::nullopt;  // sizes differ, not directions
-  e.how = fmt::format("{} of {} parts", others.size(), parts.size());
+  const auto same = static_cast<std::size_t>(kinds.empty() ? 0 : std::count(kinds.begin(), kinds.end(), kinds[0]));
+  // Where all are right, sizes differ, not directions; where none moved, nothing is known.
+  if (kinds.empty() || same != kinds.size() || (kinds[0] == "stale_shard" && same == parts.size())) return std::nullopt;
+  e.kind = kinds[0];
+  e.how = fmt::format("{} of {} parts", same, parts.size());
   return e;
 }
 

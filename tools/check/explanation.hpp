@@ -64,7 +64,8 @@ struct Input : Claim {
 
 /// What the moments of a parameter say, and which inputs they leave.
 struct Moments {
-  bool known = true;  ///< False: a later step without momentum, so that nothing but the gradient can be tried.
+  bool known = true;   ///< False: a later step without momentum, so that nothing but the gradient can be tried.
+  bool lawful = true;  ///< False: what the momentum is after the step doesn't come from this gradient.
   std::vector<Claim> deviations;  ///< Of the law m' = μ m + c g, or of what was there before.
   std::vector<Input> inputs;      ///< Those of known recipes first; no two of one direction.
 };

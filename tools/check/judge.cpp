@@ -54,7 +54,7 @@ class Examination {
       const Stack stack(p_.shape);
       matrix_ = p_.shape.size() >= 2 && stack.rows > 1 && stack.cols > 1;
       moments_ = moments_of(p_, v_, p_.meant == Meant::adamw || !matrix_);
-      e_.deviations = moments_.deviations;
+      e_.deviations = moments_.deviations, e_.lawful = moments_.lawful;
       direction();
       if (e_.by && e_.sure) conclude();
     }
@@ -256,7 +256,7 @@ Evidence evidence_of(const ParameterCase& p, Habits& habits) {
   if (p.grad.versions.size() < 2) return Examination(p, view_of(p), habits, false).look();
   // Ranks were handed gradients of their own. Either the optimizer reduces them, or one of them was used, or each rank
   // steps with its own.
-  const auto well = [](const Evidence& e) { return e.sure && e.by->kind.empty() && e.deviations.empty(); };
+  const auto well = [](const Evidence& e) { return e.sure && e.by->kind.empty() && e.deviations.empty() && e.lawful; };
   const auto& after = p.after.versions;
   const auto own = [&](const auto& version) {
     return Examination(p, view_of(p, version.ranks.front()), habits, true).look();

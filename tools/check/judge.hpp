@@ -15,6 +15,7 @@ struct Evidence : Described {
   double noise = 0;               ///< The share of rounding in the step, where it may not be random.
   bool decay_visible = false;     ///< Whether α isn't lost in rounding.
   double rate = 1;                ///< The learning rate that is seen, in those of hyper.
+  bool lawful = true;             ///< As in its Moments.
   std::vector<Claim> deviations;
 };
 

@@ -36,8 +36,20 @@ struct SizeRow {
   double tolerance = 0;
 };
 
+// Those that AdamW's bias correction of another step would give, or none at all.
+std::vector<std::pair<std::string, double>> wrong_corrections(const Evidence& e) {
+  const double b1 = e.hyper.adamw.beta1.value_or(0.9), b2 = e.hyper.adamw.beta2.value_or(0.95);
+  const auto correction = [&](double t) { return std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t)); };
+  const double now = correction(static_cast<double>(e.step));
+  std::vector<std::pair<std::string, double>> all = {{"step_counter", 1 / now}};
+  for (double t = 1; t <= static_cast<double>(e.step) + 256 && e.noise < 2e-3; ++t)
+    all.emplace_back("step_counter", correction(t) / now);
+  return all;
+}
+
 // The factors that bugs would give in place of the law's.
 std::vector<std::pair<std::string, double>> wrong_factors(const ScaleLaw& law, const SizeRow& row) {
+  if (row.of->by->optimizer == "adamw") return wrong_corrections(*row.of);
   const double r = row.rows, c = row.cols, right = law(r, c);
   const double rms = law.scale == Scale::matched_rms ? 0.2 : 1;
   std::vector<std::pair<std::string, double>> all = {{"scale_missing", 1},
@@ -71,8 +83,7 @@ int badness(Verdict v) { return v == Verdict::differs ? 3 : v == Verdict::unknow
 struct SizeReading {
   const ScaleLaw* law = nullptr;
   double rate = 1;
-  std::vector<std::vector<std::string>> kinds =
-      {};  // that would explain each row; "" if none would, nothing if it's right
+  std::vector<std::vector<std::string>> kinds = {};  // that explain a row; nothing where it's right, "" where none does
   double cost = 1e300;
 };
 
@@ -89,11 +100,8 @@ class Reading {
     for (Evidence& e : all_)
       if (!e.sure && e.likely && e.told.verdict == Verdict::unknown && finding_of(e.by->kind, false) != nullptr)
         e.sure = true, e.told.reason.clear(), found(*e.by, e);
-    sizes();
-    for (Evidence& e : all_) {
-      adamw_size(e);
-      decay(e);
-    }
+    for (const char* optimizer : {"muon", "adamw"}) sizes(optimizer);
+    for (Evidence& e : all_) decay(e);
     return told();
   }
 
@@ -115,6 +123,9 @@ class Reading {
     if (e.told.reason.empty()) e.told.reason = claim.how;
   }
 
+  static std::optional<double> lr_of(const Evidence& e) {
+    return e.by->optimizer == "adamw" ? e.hyper.adamw.lr : e.hyper.lr;
+  }
   static bool well(const Evidence& e) { return e.sure && e.by->kind.empty(); }
   static bool clean_direction(const Evidence& e) {
     static const std::string harmless[] = {"momentum_coefficient", "momentum_overwritten", "gradient_scaled",
@@ -137,11 +148,11 @@ class Reading {
   }
 
   // Without a learning rate in hyper, they hold up to a common factor.
-  std::vector<SizeRow> size_rows(bool& known) {
+  std::vector<SizeRow> size_rows(const std::string& optimizer, bool& known) {
     std::vector<SizeRow> rows;
     for (Evidence& e : all_) {
-      if (!clean_direction(e) || e.by->optimizer != "muon" || e.by->by.lines.used) continue;
-      known = known && e.hyper.lr.has_value();
+      if (!clean_direction(e) || e.by->optimizer != optimizer || e.by->by.lines.used) continue;
+      known = known && lr_of(e).has_value();
       const double distance = e.by->fit.distance, tolerance = distance < 1e-3 ? 3e-3 : distance < 0.025 ? 0.012 : 0.04;
       std::map<std::pair<double, double>, SizeRow> by_shape;
       for (const Fit::Group& of : e.by->fit.groups) {
@@ -153,14 +164,16 @@ class Reading {
         if (row.norm > 0) row.seen /= row.norm, row.norm = row.seen * std::sqrt(row.norm), rows.push_back(row);
     }
     for (SizeRow& row : rows)
-      if (known) row.seen /= *row.of->hyper.lr, row.norm /= *row.of->hyper.lr;
+      if (known) row.seen /= *lr_of(*row.of), row.norm /= *lr_of(*row.of);
     return rows;
   }
 
   static SizeReading read(const ScaleLaw& law, double rate, const std::vector<SizeRow>& rows, bool known) {
     // The law of the recipe whose directions they are, where several hold; one without a factor only if it always does.
-    const bool expected = law.scale == rows.front().of->by->by.recipe->settings.arithmetic.scale;
+    const Recipe* recipe = rows.front().of->by->by.recipe;
+    const bool expected = recipe != nullptr && law.scale == recipe->settings.arithmetic.scale;
     SizeReading reading{&law, rate, {}, (known && rate != 1 ? 999.0 : 0.0) - (expected ? 0.5 : 0)};
+    const double count = static_cast<double>(rows.size());
     for (const SizeRow& row : rows) {
       std::vector<std::string>& kinds = reading.kinds.emplace_back();
       const double seen = row.seen / rate;
@@ -168,31 +181,35 @@ class Reading {
       for (const auto& [kind, factor] : wrong_factors(law, row))
         if (alike(seen, factor, row.tolerance)) add_once(kind, kinds);
       if (kinds.empty()) kinds = {""};
-      reading.cost += kinds.front().empty() ? 1010 : law.scale == Scale::none ? 11 : 10;
+      reading.cost += (kinds.front().empty() ? 1000 : 0) + (law.scale == Scale::none ? 11.0 : 10.0) / count;
     }
     return reading;
   }
 
   // The law and the rate that leave least to explain.
-  void sizes() {
+  void sizes(const std::string& optimizer) {
     bool known = true;
-    const std::vector<SizeRow> rows = size_rows(known);
+    const std::vector<SizeRow> rows = size_rows(optimizer, known);
     if (rows.empty()) return;
     SizeReading best;
     for (const ScaleLaw& law : kLaws) {
       std::vector<double> rates = {1};
       for (const SizeRow& row : rows) rates.push_back(row.seen / law(row.rows, row.cols));
       for (const double rate : rates)
-        if (SizeReading reading = read(law, rate, rows, known); rate > 0 && reading.cost < best.cost)
+        if (SizeReading reading = read(law, rate, rows, known);
+            rate > 0 && reading.cost < best.cost && (optimizer == "muon" || law.scale == Scale::none))
           best = std::move(reading);
     }
-    if (known && best.cost > 900 && clipped(rows)) return;
+    if (known && optimizer == "muon" && best.cost > 900 && clipped(rows)) return;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const SizeRow& row = rows[r];
       Evidence& e = *row.of;
       e.told.beta_law = best.law->text, e.rate = best.rate;
       if (best.kinds[r].empty()) {
-        if (known && best.rate != 1) found(other_rate(best.rate, *e.hyper.lr), e);
+        if (known && best.rate != 1)
+          found({"lr_mismatch", "",
+                 fmt::format("its learning rate is {:.4g}, where hyper says {:.4g}", best.rate * *lr_of(e), *lr_of(e))},
+                e);
         continue;
       }
       // Of several kinds, that which explains most of the others.
@@ -212,10 +229,6 @@ class Reading {
     }
   }
 
-  static Claim other_rate(double rate, double lr) {
-    return {"lr_mismatch", "", fmt::format("its learning rate is {:.4g}, where hyper says {:.4g}", rate * lr, lr)};
-  }
-
   // An update that is clipped by its norm has a norm that depends on no shape.
   bool clipped(const std::vector<SizeRow>& rows) {
     std::map<Evidence*, double> squares;
@@ -230,29 +243,10 @@ class Reading {
     return true;
   }
 
-  // AdamW's β is the learning rate; the bias correction of another step makes it another.
-  void adamw_size(Evidence& e) {
-    const AdamwHyper& a = e.hyper.adamw;
-    if (!well(e) || e.by->optimizer != "adamw" || !a.lr) return;
-    e.told.beta_law = "lr";
-    const double seen = e.by->fit.mean_beta() / *a.lr, now = static_cast<double>(e.step);
-    if (alike(seen, 1, 0.01 + e.noise)) return;
-    const auto correction = [&](double t) {
-      const double b1 = a.beta1.value_or(0.9), b2 = a.beta2.value_or(0.95);
-      return t == 0 ? 1 : std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t));
-    };
-    for (double t = 0; t <= std::max(256.0, now + 2); ++t)
-      if (e.noise < 2e-3 && alike(seen, correction(t) / correction(now), 4e-3))
-        return found({"step_counter", "", fmt::format("its bias correction is that of step {}, in step {}", t, now)},
-                     e);
-    e.rate = seen;
-    found(other_rate(seen, *a.lr), e);
-  }
-
   void decay(Evidence& e) {
     const bool adamw = e.by && e.by->optimizer == "adamw", muon = e.by && e.by->optimizer == "muon";
     if (!clean_direction(e) || (!adamw && !muon)) return;
-    const std::optional<double> lr = adamw ? e.hyper.adamw.lr : e.hyper.lr;
+    const std::optional<double> lr = lr_of(e);
     const std::optional<double> decay = adamw ? e.hyper.adamw.weight_decay : e.hyper.weight_decay;
     const double alpha = e.by->fit.alpha, error = 4 * e.by->fit.alpha_error + 1e-9;
     std::string& law = e.told.alpha_law;

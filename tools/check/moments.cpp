@@ -112,6 +112,7 @@ Moments moments_of(const ParameterCase& p, const View& v, bool adamw) {
     m.deviations.push_back({"momentum_lost", "", fmt::format("the momentum is zero before step {}", p.step)});
   MomentumLaw law;
   if (v.momentum_after != nullptr && (before || first)) law = law_of(p, v, asked, first, m.deviations);
+  m.lawful = !law.fitted || law.holds;
   if (adamw) return m;
 
   const bool other = !m.deviations.empty() && m.deviations.back().kind == "momentum_coefficient";
