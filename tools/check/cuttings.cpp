@@ -159,9 +159,6 @@ void add_equal(Collection& into, const Described& p) {
                  Sizes(static_cast<std::size_t>(count), whole / count));
     }
     if (!sizes.empty() || into.s.count > 1) continue;
-    for (const Index count : {2, 3, 4})
-      for (Index groups = 2; groups <= whole / count && whole % count == 0; groups *= 2)
-        into.parts("split_not_fused", "blocks", of_rows, Sizes(static_cast<std::size_t>(count), whole / count), groups);
     if (whole % 4 == 0)
       for (const Sizes& parts : {Sizes{whole / 2, whole / 4, whole / 4}, {whole / 4, whole / 4, whole / 2}})
         into.parts("split_not_fused", "blocks", of_rows, parts);

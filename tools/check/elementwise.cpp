@@ -100,7 +100,7 @@ std::optional<Explanation> local_explanation(const Subject& s) {
     if (found || parts.blocks.size() < 2 || parts.blocks.size() > 256) continue;
     const bool habit = s.habits.orthogonalizer.has_value();
     const Act look = [&](const Explanation& by, const Flat& update) {
-      const double limit = by.optimizer == "adamw" ? s.within(0.03) : habit ? 1.5 * s.limit() : 0.12 + s.limit();
+      const double limit = by.optimizer == "adamw" ? 0.03 + s.step.noise() : habit ? 1.5 * s.limit() : 0.12 + s.limit();
       if (!found) found = of_parts(s, parts.blocks, by, update, limit);
       if (found) found->axis = parts.axis;
     };

@@ -126,6 +126,9 @@ class Reading {
   static std::optional<double> lr_of(const Evidence& e) {
     return e.by->optimizer == "adamw" ? e.hyper.adamw.lr : e.hyper.lr;
   }
+  static std::optional<double> decay_of(const Evidence& e) {
+    return e.by->optimizer == "adamw" ? e.hyper.adamw.weight_decay : e.hyper.weight_decay;
+  }
   static bool well(const Evidence& e) { return e.sure && e.by->kind.empty(); }
   static bool clean_direction(const Evidence& e) {
     static const std::string harmless[] = {"momentum_coefficient", "momentum_overwritten", "gradient_scaled",
@@ -172,8 +175,12 @@ class Reading {
     // The law of the recipe whose directions they are, where several hold; one without a factor only if it always does.
     const Recipe* recipe = rows.front().of->by->by.recipe;
     const bool expected = recipe != nullptr && law.scale == recipe->settings.arithmetic.scale;
-    SizeReading reading{&law, rate, {}, (known && rate != 1 ? 999.0 : 0.0) - (expected ? 0.5 : 0)};
-    const double count = static_cast<double>(rows.size());
+    // Or, before that, the one whose rate is in the decay as well.
+    const Evidence& first = *rows.front().of;
+    const double decays = rate * lr_of(first).value_or(0) * decay_of(first).value_or(0);
+    const bool confirmed = decays > 0 && alike(first.by->fit.alpha, decays, 0.03);
+    const double count = static_cast<double>(rows.size()), likely = (expected ? 4 : 0) + (confirmed ? 5 : 0);
+    SizeReading reading{&law, rate, {}, (known && rate != 1 ? 999 : 0) - likely / count};
     for (const SizeRow& row : rows) {
       std::vector<std::string>& kinds = reading.kinds.emplace_back();
       const double seen = row.seen / rate;
@@ -247,7 +254,7 @@ class Reading {
     const bool adamw = e.by && e.by->optimizer == "adamw", muon = e.by && e.by->optimizer == "muon";
     if (!clean_direction(e) || (!adamw && !muon)) return;
     const std::optional<double> lr = lr_of(e);
-    const std::optional<double> decay = adamw ? e.hyper.adamw.weight_decay : e.hyper.weight_decay;
+    const std::optional<double> decay = decay_of(e);
     const double alpha = e.by->fit.alpha, error = 4 * e.by->fit.alpha_error + 1e-9;
     std::string& law = e.told.alpha_law;
     law = std::abs(alpha) < error ? "none" : "fitted";
