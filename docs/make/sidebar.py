@@ -6,11 +6,12 @@ import re
 
 _SECTION = re.compile(r'<h2><a class="anchor" id="([^"]+)"></a>\s*(.*?)</h2>', re.DOTALL)
 _PAGES = [("md_docs_more_to_run.html", "More to run"), ("md_docs_on_your_cluster.html", "On your cluster"),
-          ("md_docs_cost_model.html", "The cost model"),
+          ("md_docs_cost_model.html", "The cost model"), ("md_docs_check_your_own_muon.html", "Check your own Muon"),
           ("md_docs_glossary.html", "Glossary"), ("api.html", "API")]
 _BUILDERS = [("md_docs_design.html", "The design"), ("md_docs_writing_a_lesson.html", "Writing a lesson"),
              ("md_docs_promises.html", "What it promises"),
-             ("md_docs_bits_and_machines.html", "Bits, files and machines")]
+             ("md_docs_bits_and_machines.html", "Bits, files and machines"),
+             ("md_docs_dump_format.html", "The format of a dump"), ("md_docs_check_verdict.html", "The verdict of a check")]
 
 
 def sections(page):

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,6 +27,8 @@ struct StoredTensor {
   /// True for a matrix, a vector or a single number of a type that can be trained: F32, BF16 or F16.
   bool can_be_trained() const;
   std::int64_t elements() const;
+  /// The values as float32, row-major, whatever the shape. Throws UsageError unless the type is F32, BF16 or F16.
+  Flat values() const;
   /// The values as float32 (exact for all three types), a vector or a single number as one row. Throws UsageError when
   /// !can_be_trained().
   Matrix matrix() const;
@@ -52,6 +55,27 @@ class TensorIndex {
 
  private:
   std::unordered_map<std::string_view, const StoredTensor*> by_name_;
+};
+
+/// A safetensors file of which only the header was read: tensors are read one at a time. The file stays open.
+class SafetensorsReader {
+ public:
+  /// Throws UsageError as read_safetensors does.
+  explicit SafetensorsReader(const std::string& path);
+  ~SafetensorsReader();
+  SafetensorsReader(SafetensorsReader&& other) noexcept;
+
+  /// In the order of their data, without their bytes.
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
+  /// The tensor of that index, with its bytes. Throws UsageError, one sentence, when they can't be read any more.
+  StoredTensor read(std::size_t tensor) const;
+
+ private:
+  struct File;
+  std::unique_ptr<File> file_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
 };
 
 /// Reads a file as https://github.com/huggingface/safetensors defines it (8 bytes little-endian header length, JSON

@@ -48,15 +48,16 @@ class InputFile {
 
   std::int64_t size() const { return size_; }
 
-  // The next `count` bytes.
-  void read(void* into, std::int64_t count) {
+  // The `count` bytes from `offset` on.
+  void read(void* into, std::int64_t count, std::int64_t offset) const {
     char* to = static_cast<char*>(into);
     while (count > 0) {
-      const ssize_t got = ::read(fd_, to, static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 30)));
+      const ssize_t got = ::pread(fd_, to, static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 30)), offset);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) refuse_errno();
       if (got == 0) refuse("it became shorter while it was read");
       to += got;
+      offset += got;
       count -= got;
     }
   }
@@ -78,12 +79,12 @@ class InputFile {
   std::int64_t size_ = 0;
 };
 
-SafetensorsHeader read_header(InputFile& file, std::int64_t& data_bytes) {
+SafetensorsHeader read_header(const InputFile& file, std::int64_t& data_bytes) {
   if (file.size() == 0) file.refuse("it is empty");
   if (file.size() < kLengthBytes)
     file.refuse("it ends after " + bytes_text(file.size()) + ", within the 8 of the header's length");
   unsigned char encoded[kLengthBytes];
-  file.read(encoded, kLengthBytes);
+  file.read(encoded, kLengthBytes, 0);
   std::uint64_t length = 0;
   for (int i = 0; i < kLengthBytes; ++i) length |= std::uint64_t{encoded[i]} << (8 * i);
   // Nothing is allocated before its size is known to be in the file.
@@ -94,7 +95,7 @@ SafetensorsHeader read_header(InputFile& file, std::int64_t& data_bytes) {
   if (data_bytes < 0)
     file.refuse(fmt::format("it ends after {}, within its header of {} bytes", bytes_text(file.size()), length));
   std::string header(length, '\0');
-  file.read(header.data(), static_cast<std::int64_t>(length));
+  file.read(header.data(), static_cast<std::int64_t>(length), kLengthBytes);
   try {
     return parse_safetensors_header(header);
   } catch (const std::runtime_error& error) {
@@ -143,30 +144,59 @@ void require_gapless(const InputFile& file, const std::vector<TensorEntry>& entr
     file.refuse(bytes_text(data_bytes - next) + (data_bytes - next == 1 ? " follows" : " follow") + " its last tensor");
 }
 
-}  // namespace
-
-SafetensorsFile read_safetensors(const std::string& path) {
-  InputFile file(path);
+// What `read` returns; a sentence where the memory does not suffice.
+template <class Read>
+auto within_memory(const InputFile& file, const Read& read) {
   try {
-    std::int64_t data_bytes = 0;
-    SafetensorsHeader header = read_header(file, data_bytes);
-    std::stable_sort(header.tensors.begin(), header.tensors.end(),
-                     [](const TensorEntry& a, const TensorEntry& b) { return a.offsets < b.offsets; });
-    SafetensorsFile contents;
-    contents.metadata = std::move(header.metadata);
-    for (const TensorEntry& entry : header.tensors) {
-      contents.tensors.push_back(checked_tensor(file, entry, data_bytes));
-    }
-    require_gapless(file, header.tensors, data_bytes);
-    for (std::size_t i = 0; i < contents.tensors.size(); ++i) {
-      const std::int64_t bytes = header.tensors[i].offsets[1] - header.tensors[i].offsets[0];
-      contents.tensors[i].bytes.resize(static_cast<std::size_t>(bytes));
-      file.read(contents.tensors[i].bytes.data(), bytes);
-    }
-    return contents;
+    return read();
   } catch (const std::bad_alloc&) {
     file.refuse("it takes more memory than there is", "use a smaller file or a larger machine");
   }
+}
+
+}  // namespace
+
+struct SafetensorsReader::File {
+  explicit File(const std::string& path) : input(path) {}
+
+  const InputFile input;
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;  // of each tensor: its first byte, and how many it has
+};
+
+SafetensorsReader::SafetensorsReader(const std::string& path) : file_(std::make_unique<File>(path)) {
+  const InputFile& input = file_->input;
+  within_memory(input, [&] {
+    std::int64_t data_bytes = 0;
+    SafetensorsHeader header = read_header(input, data_bytes);
+    std::stable_sort(header.tensors.begin(), header.tensors.end(),
+                     [](const TensorEntry& a, const TensorEntry& b) { return a.offsets < b.offsets; });
+    metadata_ = std::move(header.metadata);
+    for (const TensorEntry& entry : header.tensors) {
+      tensors_.push_back(checked_tensor(input, entry, data_bytes));
+      file_->places.emplace_back(input.size() - data_bytes + entry.offsets[0], entry.offsets[1] - entry.offsets[0]);
+    }
+    require_gapless(input, header.tensors, data_bytes);
+  });
+}
+
+SafetensorsReader::~SafetensorsReader() = default;
+SafetensorsReader::SafetensorsReader(SafetensorsReader&&) noexcept = default;
+
+StoredTensor SafetensorsReader::read(std::size_t tensor) const {
+  return within_memory(file_->input, [&] {
+    StoredTensor whole = tensors_[tensor];
+    const auto [begin, bytes] = file_->places[tensor];
+    whole.bytes.resize(static_cast<std::size_t>(bytes));
+    file_->input.read(whole.bytes.data(), bytes, begin);
+    return whole;
+  });
+}
+
+SafetensorsFile read_safetensors(const std::string& path) {
+  const SafetensorsReader reader(path);
+  SafetensorsFile contents{{}, reader.metadata()};
+  for (std::size_t i = 0; i < reader.tensors().size(); ++i) contents.tensors.push_back(reader.read(i));
+  return contents;
 }
 
 }  // namespace muonwalk

@@ -90,17 +90,22 @@ std::int64_t StoredTensor::elements() const {
   return product;
 }
 
+Flat StoredTensor::values() const {
+  if (type == StoredType::other)
+    throw UsageError("tensor " + in_quotes(name) + " has the type " + dtype + ", not F32, BF16 or F16");
+  const Index step = element_bytes(type), count = elements();
+  if (static_cast<Index>(bytes.size()) != count * step)
+    throw std::invalid_argument("tensor " + in_quotes(name) + " holds " + std::to_string(bytes.size()) +
+                                " bytes, not " + std::to_string(count * step));
+  Flat values(static_cast<std::size_t>(count));
+  for (Index i = 0; i < count; ++i) values[i] = to_float(type, bytes.data() + i * step);
+  return values;
+}
+
 Matrix StoredTensor::matrix() const {
   require_trainable(*this);
   const auto [rows, cols] = matrix_shape(*this);
-  Matrix values(rows, cols);
-  const Index step = element_bytes(type);
-  if (static_cast<Index>(bytes.size()) != values.size() * step) {
-    throw std::invalid_argument("tensor " + in_quotes(name) + " holds " + std::to_string(bytes.size()) +
-                                " bytes, not " + std::to_string(values.size() * step));
-  }
-  for (Index i = 0; i < values.size(); ++i) values.data()[i] = to_float(type, bytes.data() + i * step);
-  return values;
+  return Matrix(rows, cols, values());
 }
 
 void StoredTensor::store(const Matrix& values) {

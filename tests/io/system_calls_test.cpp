@@ -66,8 +66,8 @@ ssize_t write(int file, const void* bytes, std::size_t count) {
   return syscall(SYS_write, file, bytes, std::min(count, most_a_write));
 }
 
-ssize_t read(int file, void* bytes, std::size_t count) {
-  if (most_a_read == 0) return syscall(SYS_read, file, bytes, count);
+ssize_t pread(int file, void* bytes, std::size_t count, off_t offset) {
+  if (most_a_read == 0) return syscall(SYS_pread64, file, bytes, count, offset);
   reads_are_inherited = reads_are_inherited || (fcntl(file, F_GETFD) & FD_CLOEXEC) == 0;
   ++reads;
   if (last_read > 0 && reads >= last_read) {
@@ -78,7 +78,7 @@ ssize_t read(int file, void* bytes, std::size_t count) {
     errno = EINTR;
     return -1;
   }
-  return syscall(SYS_read, file, bytes, std::min(count, most_a_read));
+  return syscall(SYS_pread64, file, bytes, std::min(count, most_a_read), offset);
 }
 
 int fsync(int file) {
