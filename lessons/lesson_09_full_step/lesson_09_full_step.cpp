@@ -17,7 +17,7 @@
 #include "sim/terminal/end_on_signals.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -6,7 +6,7 @@
 
 #include "src/io/safetensors.hpp"
 #include "src/optim/fused_matrix.hpp"
-#include "src/optim/serial_optimizer.hpp"
+#include "src/optim/serial_muon.hpp"
 #include "src/train/training.hpp"
 
 namespace muonwalk {

@@ -26,7 +26,7 @@
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

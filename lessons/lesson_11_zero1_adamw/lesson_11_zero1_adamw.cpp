@@ -23,7 +23,7 @@
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -24,7 +24,7 @@
 #include "src/optim/rms_monitor.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/optim/steps.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -4,7 +4,7 @@
 
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
-#include "src/train/contenders.hpp"
+#include "src/train/sent_bytes.hpp"
 
 namespace muonwalk::sim {
 namespace {

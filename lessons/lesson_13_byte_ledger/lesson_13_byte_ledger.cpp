@@ -13,9 +13,8 @@
 #include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
 #include "src/optim/steps.hpp"
-#include "src/train/contenders.hpp"
 #include "src/train/models.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 #include "src/train/sent_bytes.hpp"
 
 using namespace muonwalk;
@@ -38,7 +37,7 @@ using namespace muonwalk::sim;
 // optimizer is: 6 B for AdamW with ZeRO-1 and 8 B for Muon, or 4 B and 6 B where gradients are added up in bf16, too.
 // What AdamW sends becomes less, the update does not, and the ratio grows.
 //
-// These are the contenders (src/train/contenders.hpp). They take a step one after the other, from the same weights
+// These are the contenders (src/train/sent_bytes.hpp). They take a step one after the other, from the same weights
 // and with the same gradients.
 
 // What you asked for: the sizes of the published run. By default each side of a matrix is a sixteenth of that.

@@ -17,7 +17,7 @@
 #include "src/optim/master_weights.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

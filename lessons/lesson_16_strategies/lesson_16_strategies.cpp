@@ -27,7 +27,7 @@
 #include "src/optim/strategies/strategy.hpp"
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

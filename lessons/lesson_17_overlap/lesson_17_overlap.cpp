@@ -22,7 +22,7 @@
 #include "src/errors.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/text/names.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -26,7 +26,7 @@
 #include "src/optim/strategies/strategy.hpp"
 #include "src/text/units.hpp"
 #include "src/train/models.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 #include "tools/scale/cluster.hpp"
 
 using namespace muonwalk;

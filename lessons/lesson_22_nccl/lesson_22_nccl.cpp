@@ -24,7 +24,7 @@
 #include "src/optim/buckets.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -12,7 +12,6 @@
 
 #include "sim/launch/launch.hpp"
 #include "sim/launch/open_file.hpp"
-#include "sim/launch/private_file.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 

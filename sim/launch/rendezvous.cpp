@@ -12,7 +12,7 @@
 #include <optional>
 #include <thread>
 
-#include "sim/launch/private_file.hpp"
+#include "sim/launch/open_file.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 

@@ -10,7 +10,7 @@
 #include "src/optim/buckets.hpp"
 #include "src/optim/plan.hpp"
 #include "src/optim/rms_monitor.hpp"
-#include "src/optim/serial_optimizer.hpp"
+#include "src/optim/serial_muon.hpp"
 
 namespace muonwalk {
 

@@ -1,4 +1,4 @@
-#include "src/layout/element_address.hpp"
+#include "src/layout/small_layer.hpp"
 
 #include <doctest/doctest.h>
 

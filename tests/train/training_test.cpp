@@ -8,7 +8,6 @@
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/train/models.hpp"
-#include "src/train/reference_run.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_fibers.hpp"
 

@@ -89,8 +89,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   if (!sim::parse_command_line(app, argc, argv)) return 0;
 
-  std::vector<NamedPath> paths = {{"--json", request.json, PathUse::writes},
-                                  {"--html", request.html, PathUse::writes}};
+  std::vector<NamedPath> paths = {{"--json", request.json, PathUse::writes}, {"--html", request.html, PathUse::writes}};
   for (const auto& list : {request.dumps, request.save_load})
     for (const std::string& path : list) paths.push_back({"the dump", path, PathUse::reads});
   for (const auto& [what, path] : request.pair) paths.push_back({"--" + what, path, PathUse::reads});

@@ -7,7 +7,7 @@
 #include "src/layout/buffer.hpp"
 #include "src/train/published_models.hpp"
 #include "tools/scale/collective_time.hpp"
-#include "tools/scale/step_prediction.hpp"
+#include "tools/scale/training_time.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/scale/step_prediction.hpp"
+#include "tools/scale/training_time.hpp"
 
 namespace muonwalk::sim {
 

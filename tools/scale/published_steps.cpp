@@ -9,13 +9,12 @@
 #include "src/numerics/newton_schulz.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
-#include "src/train/contenders.hpp"
 #include "src/train/models.hpp"
-#include "tools/scale/collective_time.hpp"
+#include "src/train/sent_bytes.hpp"
 #include "tools/scale/comparison.hpp"
 #include "tools/scale/muon_cost.hpp"
 #include "tools/scale/run_prediction.hpp"
-#include "tools/scale/step_prediction.hpp"
+#include "tools/scale/training_time.hpp"
 
 namespace muonwalk::sim {
 
@@ -109,25 +108,6 @@ PublishedStep muon_step(const MuonRun& run) {
           run.miss, any_extrapolated(cost.terms), percent(least), percent(most)};
 }
 
-// ── Bandwidths ──
-
-constexpr double kBandwidthBytes = 256e6;
-
-// Without what was measured of whole collectives: latency and bandwidth of the links alone.
-Cluster links_alone(Cluster cluster) {
-  for (NetworkLevel& level : cluster.levels) level.all_reduce = level.all_gather = {};
-  return cluster;
-}
-
-PublishedStep bandwidth_row(CollectiveKind kind, const char* name, const MeasuredCurve::Point& point) {
-  const Cluster cluster = links_alone(cluster_of("h100-efa"));
-  const int ranks = static_cast<int>(point.at) * cluster.node();
-  const CollectiveSeconds seconds = collective_seconds(kind, kBandwidthBytes, cluster, group_spread(cluster, ranks, 1));
-  const double factor = (kind == CollectiveKind::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
-  return {fmt::format("{} over {} nodes", name, point.at), factor * kBandwidthBytes / seconds.total() / kGigabyte,
-          point.value / kGigabyte, "GB/s"};
-}
-
 // ── As text ──
 
 // The table with paragraphs below it.
@@ -190,16 +170,6 @@ std::vector<PublishedStep> published_bytes() {
           row("AdamW, ZeRO-1, dp 2 × tp 2", published(zero1, square).total(), 37.3)};
 }
 
-std::vector<PublishedStep> published_bandwidths() {
-  const Cluster cluster = cluster_of("h100-efa");
-  std::vector<PublishedStep> rows;
-  for (const MeasuredCurve::Point& point : cluster.levels.back().all_reduce.points)
-    rows.push_back(bandwidth_row(CollectiveKind::all_reduce, "all-reduce", point));
-  for (const MeasuredCurve::Point& point : cluster.levels.back().all_gather.points)
-    rows.push_back(bandwidth_row(CollectiveKind::all_gather, "all-gather", point));
-  return rows;
-}
-
 std::string published_steps_text() {
   std::string text =
       table_of("bytes of the published run",
@@ -213,12 +183,6 @@ std::string published_steps_text() {
   text += "\n\n" + table_of("what Muon adds to a step",
                             "Published: NVIDIA, Megatron-Bridge 26.02. The batch follows from the published FLOPs.",
                             muon_steps());
-  text +=
-      "\n\n" +
-      table_of("bus bandwidth, 256 MB, H100 over EFA",
-               "Predicted from latency and bandwidth of the links alone, which do not explain why it falls: "
-               "so the gathers of the optimizer take the measured curve. Published: the Ultra-Scale Playbook, 2025.",
-               published_bandwidths());
   return text;
 }
 

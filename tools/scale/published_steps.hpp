@@ -32,10 +32,6 @@ std::vector<PublishedStep> muon_steps();
 /// (lesson 13). These have to be equal.
 std::vector<PublishedStep> published_bytes();
 
-/// Bandwidths of collectives by nodes (Ultra-Scale Playbook), beside what latency and bandwidth of the links alone
-/// give.
-std::vector<PublishedStep> published_bandwidths();
-
 /// All of the above as tables of at most 100 columns, each with its source and with its misses below it.
 std::string published_steps_text();
 

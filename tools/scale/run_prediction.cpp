@@ -8,7 +8,6 @@
 #include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
 #include "tools/scale/collective_time.hpp"
-#include "tools/scale/counted_traffic.hpp"
 #include "tools/scale/muon_cost.hpp"
 #include "tools/scale/stage_filling.hpp"
 #include "tools/scale/training_memory.hpp"

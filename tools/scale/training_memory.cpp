@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tools/scale/counted_traffic.hpp"
+#include "tools/scale/muon_cost.hpp"
 #include "tools/scale/stage_filling.hpp"
 
 namespace muonwalk::sim {

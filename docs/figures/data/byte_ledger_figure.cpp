@@ -1,7 +1,7 @@
 #include "docs/figures/data/figure.hpp"
 #include "lesson_13_byte_ledger.hpp"
 #include "src/text/text.hpp"
-#include "src/train/contenders.hpp"
+#include "src/train/sent_bytes.hpp"
 #include "src/train/models.hpp"
 
 namespace muonwalk {

@@ -12,7 +12,6 @@
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/text/units.hpp"
-#include "src/train/contenders.hpp"
 #include "src/train/models.hpp"
 #include "src/train/sent_bytes.hpp"
 #include "tests/layout/random_layout.hpp"

@@ -81,7 +81,8 @@ struct DumpWriting {
           while (mesh[axis].first != entry["axis"]) ++axis;
           const int at = coordinates(rank)[axis];
           if (entry["kind"] == "shard") piece = chunk(piece, entry["dim"], mesh[axis].second, at);
-          if (entry["kind"] == "owner" && entry["rank"] != at) piece = {std::vector<std::int64_t>(std::max<std::size_t>(1, shape.size())), {}};
+          if (entry["kind"] == "owner" && entry["rank"] != at)
+            piece = {std::vector<std::int64_t>(std::max<std::size_t>(1, shape.size())), {}};
           if (entry["kind"] != "flat") continue;
           const auto count = static_cast<double>(piece.elements.size());
           const auto cut = [&](int i) {

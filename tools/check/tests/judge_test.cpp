@@ -11,7 +11,7 @@
 #include <set>
 
 #include "src/io/float16.hpp"
-#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/optim/recipes.hpp"
 #include "src/optim/serial_muon.hpp"

@@ -18,7 +18,7 @@
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/layout_search.hpp"
 #include "tools/scale/muon_cost.hpp"
-#include "tools/scale/step_prediction.hpp"
+#include "tools/scale/training_time.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -57,19 +57,6 @@ TEST_CASE("published steps: what Muon adds, in percent, stays where it is") {
   CHECK(rows[1].low < rows[1].published);
 }
 
-TEST_CASE("published steps: bandwidths fall with the nodes, as published, and from the links alone fall less") {
-  const std::vector<PublishedStep> rows = published_bandwidths();
-  REQUIRE(rows.size() == 12);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    CAPTURE(rows[i].what);
-    CHECK(std::string(rows[i].unit) == "GB/s");
-    if (i % 6 == 0) continue;
-    CHECK(rows[i].published < rows[i - 1].published);
-    CHECK(rows[i].predicted < rows[i - 1].predicted);
-    CHECK(rows[i].error() > rows[i - 1].error());
-  }
-}
-
 TEST_CASE("published steps: the text keeps to 100 columns and has every row") {
   const std::string text = published_steps_text();
   for (const std::string& line : testing::lines_of(text)) {
@@ -77,7 +64,7 @@ TEST_CASE("published steps: the text keeps to 100 columns and has every row") {
     CHECK(text_width(line) <= kColumns);
     CHECK((line.empty() || line.back() != ' '));
   }
-  for (const auto& table : {megatron_steps(), muon_steps(), published_bytes(), published_bandwidths()})
+  for (const auto& table : {megatron_steps(), muon_steps(), published_bytes()})
     for (const PublishedStep& row : table) CHECK_MESSAGE(text.find(row.what) != std::string::npos, row.what);
   for (const char* nothing : {"nan", "inf", "-0.0 %"})
     CHECK_MESSAGE(text.find(nothing) == std::string::npos, nothing << " in\n" << text);

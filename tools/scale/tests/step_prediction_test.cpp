@@ -1,5 +1,5 @@
 // A step with Muon is a step with AdamW, what Muon adds, and other optimizer state; worked out by hand where it can be.
-#include "tools/scale/step_prediction.hpp"
+#include "tools/scale/training_time.hpp"
 
 #include <doctest/doctest.h>
 
