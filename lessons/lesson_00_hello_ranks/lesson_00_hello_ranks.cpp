@@ -173,10 +173,10 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(plan);
   lesson.say(
-      "dp       all ranks are one group, which has this name (lesson 01)\n"
-      "board    a place for each rank's number, in a rank's own memory; · is one that it doesn't know\n"
-      "check    what ranks hold, beside the reference: a program in plain loops, without ranks\n"
-      "cost     what was worked out before the run, beside what was counted; peak: held at the same time\n");
+      "dp         all ranks are one group, which has this name (lesson 01)\n"
+      "board      a place for each rank's number, in a rank's own memory; · is one that it doesn't know\n"
+      "reference  a program in plain loops, without ranks: what they hold is checked against it\n"
+      "predicted  worked out before the run, and counted in it; peak: what is held at the same time\n");
   lesson.step("who am I", who_am_i);
   lesson.step("tell my right neighbour: send and recv", tell_my_neighbour);
   lesson.step("everybody's number: all_gather", gather_all_numbers);

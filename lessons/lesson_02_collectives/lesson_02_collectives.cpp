@@ -229,7 +229,7 @@ void sum_in_several_orders(Rank& rank, Local& local) {
     local.totals[piece] = ring_sum(leaves.data(), n, piece);
   if (rank.rank() != 0) return;
 
-  rank.say(fmt::format("{:<16}{:<17.9g}not a float; ULP: from a float to the next", "exact",
+  rank.say(fmt::format("{:<16}{:<17.9g}ULP: from a float to the next", "exact",
                        std::accumulate(leaves.begin(), leaves.end(), 0.0)));
   const float tree = tree_sum(leaves.data(), n);
   rank.say(sum_text("ring, piece 0", ring_sum(leaves.data(), n, 0), tree));
