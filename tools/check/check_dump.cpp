@@ -67,6 +67,13 @@ Found not_finite(const ParameterCase& whole, bool given) {
   return std::nullopt;
 }
 
+// Whether `is` differs from `other` only where it is still as before the step.
+bool still(const Flat& is, const Flat& other, const Flat& before) {
+  for (std::size_t i = 0; i < is.size(); ++i)
+    if (is[i] != other[i] && is[i] != before[i]) return false;
+  return true;
+}
+
 // The first tensor in which ranks that repeat it differ. Where it is the gradient, what comes of it has to differ, too.
 Found split(const ParameterCase& whole) {
   Found found;
@@ -78,11 +85,15 @@ Found split(const ParameterCase& whole) {
     for (std::size_t version = 1; version < of.versions.size(); ++version)
       others.insert(others.end(), of.versions[version].ranks.begin(), of.versions[version].ranks.end());
     const bool gradient = tensor.of == &ParameterCase::grad;
-    found =
-        finding(gradient ? "gradient_not_reduced" : "replicas_differ",
-                axis_between(whole.mesh, of.versions[0].ranks, others), whole, tensor.name,
-                fmt::format("is not the same on all ranks: {} against {}, {}", ranks_list(of.versions[0].ranks),
-                            ranks_list(others), difference(whole.shape, of.versions[0].values, of.versions[1].values)));
+    const Flat &a = of.versions[0].values, &b = of.versions[1].values, &before = whole.before.values();
+    const bool stale = tensor.of == &ParameterCase::after && (still(a, b, before) || still(b, a, before));
+    found = finding(
+        gradient ? "gradient_not_reduced"
+        : stale  ? "stale_shard"
+                 : "replicas_differ",
+        axis_between(whole.mesh, of.versions[0].ranks, others), whole, tensor.name,
+        fmt::format("is {}: {} against {}, {}", stale ? "still as before on some ranks" : "not the same on all ranks",
+                    ranks_list(of.versions[0].ranks), ranks_list(others), difference(whole.shape, a, b)));
     if (!gradient) return found;
   }
   return std::nullopt;
@@ -108,6 +119,7 @@ bool passed(const Flat& is, const Flat& should, const std::string& dtype, const 
   const float unit = passage.how != Passage::within_a_unit || dtype == "F32" ? 0
                      : dtype == "F16"                                        ? 1.0f / 1024
                                                                              : 1.0f / 128;
+  if (is.size() != should.size()) return false;
   for (std::size_t i = 0; i < is.size(); ++i) {
     const float expected = passage.how == Passage::exact ? should[i] : rounded(should[i], dtype);
     if (std::memcmp(&is[i], &expected, sizeof(float)) != 0 &&
