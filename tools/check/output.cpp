@@ -143,13 +143,11 @@ std::string verdict_page(const DumpVerdict& verdict, const DumpedStep& step) {
     Json& map =
         data["maps"].emplace_back(Json{{"name", visible_name(of.name)}, {"of", of.name}, {"shape", parameter->shape}});
     const Holdings holdings = step.holdings(*parameter, "before");
-    for (std::size_t rank = 0; rank < holdings.parts.size(); ++rank) {
-      if (holdings.parts[rank].ranges.empty()) continue;
-      const Region& region = parameter->regions[rank][weights];
-      map["parts"].push_back(
-          {{"rank", rank}, {"box", region.box}, {"flat", region.flat ? Json(*region.flat) : Json()}});
-      for (const auto& [which, distance] : of.rank_distance)
-        if (which == static_cast<int>(rank)) map["parts"].back()["distance"] = distance;
+    for (const Part& part : holdings.parts) {
+      const Region& region = parameter->regions[part.rank][weights];
+      if (!part.ranges.empty())
+        map["parts"].push_back(
+            {{"rank", part.rank}, {"box", region.box}, {"flat", region.flat ? Json(*region.flat) : Json()}});
     }
   }
   std::string json = dumped(data, -1), page = sim::page_texts::check_html;

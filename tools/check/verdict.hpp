@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace muonwalk::check {
@@ -26,7 +25,6 @@ struct ParameterVerdict {
   std::string recipe;     ///< Of the nearest recipe; or empty.
   std::optional<double> distance, alpha, beta;
   std::string alpha_law, beta_law;
-  std::vector<std::pair<int, double>> rank_distance;  ///< For a map: ranks, and the distance within the part of each.
 };
 
 /// Parameters that one known way explains.
