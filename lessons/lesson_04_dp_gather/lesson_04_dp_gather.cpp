@@ -16,7 +16,6 @@
 #include "sim/replay/buffer_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/layout/small_layer.hpp"
-#include "src/optim/named_slice.hpp"
 #include "src/optim/steps.hpp"
 
 using namespace muonwalk;

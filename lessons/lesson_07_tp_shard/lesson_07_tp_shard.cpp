@@ -12,7 +12,6 @@
 #include "sim/classroom/lesson.hpp"
 #include "src/layout/small_layer.hpp"
 #include "src/numerics/philox.hpp"
-#include "src/optim/named_slice.hpp"
 #include "src/optim/steps.hpp"
 
 using namespace muonwalk;

@@ -15,7 +15,7 @@
 #include "src/comm/predicted_traffic.hpp"
 #include "src/layout/small_layer.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -17,7 +17,7 @@
 #include "src/numerics/philox.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/optim/parameter_groups.hpp"
 #include "src/text/names.hpp"
 #include "src/text/table.hpp"

@@ -10,12 +10,11 @@
 #include <fmt/format.h>
 
 #include "lessons/lesson_14_memory/memory_tables.hpp"
-#include "lessons/lesson_14_memory/model_memory.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/optim/parameter_groups.hpp"
 #include "src/train/training.hpp"
 

@@ -20,7 +20,7 @@
 #include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"

@@ -22,7 +22,7 @@
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/optim/plan.hpp"
 #include "src/optim/strategies/strategy.hpp"
 #include "src/train/models.hpp"

@@ -14,13 +14,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "lessons/lesson_17_overlap/measured_steps.hpp"
 #include "lessons/lesson_17_overlap/overlap.hpp"
 #include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/text/names.hpp"
 #include "src/train/training.hpp"
 

@@ -19,11 +19,10 @@
 #include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/text/text.hpp"
 #include "src/train/gpt_training.hpp"
 #include "src/train/pipeline/stage.hpp"
-#include "src/train/pipeline/tp_sharers.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "lessons/lesson_20_pretrain/checkpoint.hpp"
-#include "lessons/lesson_20_pretrain/dealt_state.hpp"
+#include "lessons/lesson_20_pretrain/resharding.hpp"
 #include "lessons/lesson_20_pretrain/loss_curves.hpp"
 #include "lessons/lesson_20_pretrain/pretraining.hpp"
 #include "sim/classroom/lesson.hpp"

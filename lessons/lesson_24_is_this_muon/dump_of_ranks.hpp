@@ -5,7 +5,7 @@
 
 #include "src/layout/buffer.hpp"
 #include "src/optim/muon_settings.hpp"
-#include "tools/check/check_dump.hpp"
+#include "tools/check/dump.hpp"
 
 namespace muonwalk {
 

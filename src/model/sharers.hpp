@@ -7,7 +7,7 @@
 namespace muonwalk {
 
 /// The ranks that share a layer, as the layer sees them. A process that has all of it shares it with nobody, and that
-/// is what this class is; a rank of a TP group asks the others (src/train/pipeline/tp_sharers.hpp).
+/// is what this class is; a rank of a TP group asks the others (src/train/pipeline/stage.hpp).
 ///
 /// Two operations keep a layer's halves right, each the conjugate of the other (Shoeybi et al., "Megatron-LM", 2019,
 /// section 3). Where a half begins, forward does nothing, because all ranks hold the same input, and backward adds

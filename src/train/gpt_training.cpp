@@ -9,7 +9,7 @@
 #include "src/errors.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw_step.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 
 namespace muonwalk {
 namespace {

@@ -7,7 +7,7 @@
 #include "src/layout/slicing.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/text/names.hpp"
 #include "src/train/models.hpp"
 

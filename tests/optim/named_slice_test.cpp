@@ -1,4 +1,4 @@
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 
 #include <doctest/doctest.h>
 

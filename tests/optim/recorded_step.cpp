@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/optim/named_slice.hpp"
 #include "src/optim/steps.hpp"
 #include "tests/optim/rank_fibers.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/train/models.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_fibers.hpp"

@@ -15,7 +15,7 @@
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
-#include "tools/check/check_dump.hpp"
+#include "tools/check/dump.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "src/text/units.hpp"
-#include "tools/check/check_dump.hpp"
+#include "tools/check/dump.hpp"
 #include "tools/check/judge.hpp"
 
 namespace muonwalk::sim::page_texts {

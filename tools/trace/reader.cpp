@@ -13,7 +13,7 @@
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "tools/trace/rank_times.hpp"
+#include "tools/trace/summary.hpp"
 #include "tools/trace/raw_trace.hpp"
 
 namespace muonwalk::sim {

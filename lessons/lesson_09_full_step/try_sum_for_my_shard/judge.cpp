@@ -2,7 +2,7 @@
 #include "lessons/lesson_09_full_step/try_sum_for_my_shard/contract.hpp"
 #include "sim/classroom/exercise.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -1,5 +1,5 @@
 // Models of real size, planned.
-#include "lessons/lesson_14_memory/model_memory.hpp"
+#include "lessons/lesson_14_memory/memory_tables.hpp"
 
 #include <doctest/doctest.h>
 

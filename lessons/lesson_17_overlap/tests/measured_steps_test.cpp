@@ -1,5 +1,5 @@
 // What lesson 17 reads out of its own trace, for a run that was made by hand.
-#include "lessons/lesson_17_overlap/measured_steps.hpp"
+#include "lessons/lesson_17_overlap/overlap_tables.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lessons/lesson_20_pretrain/learning_rate.hpp"
+#include "lessons/lesson_20_pretrain/pretraining.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "src/optim/parameter_groups.hpp"
 #include "src/train/models.hpp"
 #include "tests/optim/momentum_sgd.hpp"

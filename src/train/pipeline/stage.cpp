@@ -9,7 +9,6 @@
 
 #include "src/errors.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/train/pipeline/tp_sharers.hpp"
 
 namespace muonwalk {
 namespace {

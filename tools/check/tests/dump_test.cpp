@@ -14,7 +14,6 @@
 #include "src/numerics/memory_meter.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
-#include "tools/check/check_dump.hpp"
 #include "tools/check/tests/dump_writing.hpp"
 
 using namespace muonwalk;
