@@ -10,8 +10,8 @@
 #include <map>
 
 #include "lessons/lesson_09_full_step/full_step_request.hpp"
-#include "lessons/lesson_09_full_step/training_files.hpp"
 #include "lessons/lesson_09_full_step/plan_tables.hpp"
+#include "lessons/lesson_09_full_step/training_files.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/classroom/shown_phases.hpp"
 #include "sim/terminal/end_on_signals.hpp"

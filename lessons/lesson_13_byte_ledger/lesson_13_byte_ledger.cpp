@@ -14,8 +14,8 @@
 #include "src/errors.hpp"
 #include "src/optim/steps.hpp"
 #include "src/train/models.hpp"
-#include "src/train/training.hpp"
 #include "src/train/sent_bytes.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -14,8 +14,8 @@
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
-#include "src/optim/steps.hpp"
 #include "src/optim/parameter_groups.hpp"
+#include "src/optim/steps.hpp"
 #include "src/train/training.hpp"
 
 using namespace muonwalk;

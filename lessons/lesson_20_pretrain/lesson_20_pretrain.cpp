@@ -17,9 +17,9 @@
 #include <utility>
 
 #include "lessons/lesson_20_pretrain/checkpoint.hpp"
-#include "lessons/lesson_20_pretrain/resharding.hpp"
 #include "lessons/lesson_20_pretrain/loss_curves.hpp"
 #include "lessons/lesson_20_pretrain/pretraining.hpp"
+#include "lessons/lesson_20_pretrain/resharding.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/progress_line.hpp"

@@ -27,7 +27,7 @@
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "src/text/units.hpp"
-#include "src/train/reference_run.hpp"
+#include "src/train/training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

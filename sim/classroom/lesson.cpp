@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
-#include "sim/classroom/cost_table.hpp"
 #include "sim/classroom/comparison.hpp"
+#include "sim/classroom/cost_table.hpp"
 #include "sim/classroom/run_files.hpp"
 #include "sim/classroom/step_lines.hpp"
 #include "sim/ranks/interrupt.hpp"

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "sim/fibers/fibers.hpp"
-#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/interrupt.hpp"
+#include "sim/ranks/rank_groups.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {

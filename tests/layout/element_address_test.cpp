@@ -1,11 +1,10 @@
-#include "src/layout/small_layer.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <stdexcept>
 
 #include "src/layout/slicing.hpp"
+#include "src/layout/small_layer.hpp"
 #include "tests/layout/random_layout.hpp"
 
 using namespace muonwalk;

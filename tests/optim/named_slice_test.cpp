@@ -1,11 +1,10 @@
-#include "src/optim/steps.hpp"
-
 #include <doctest/doctest.h>
 
 #include <stdexcept>
 
 #include "src/layout/slicing.hpp"
 #include "src/numerics/philox.hpp"
+#include "src/optim/steps.hpp"
 
 using namespace muonwalk;
 

@@ -1,7 +1,5 @@
 // Memory in bytes: what the plans of all optimizers say is what an allocator counts, and master weights change of a
 // plan what they should and nothing else.
-#include "src/optim/plan.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
 #include "src/optim/parameter_groups.hpp"
+#include "src/optim/plan.hpp"
 #include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 

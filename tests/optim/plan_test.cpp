@@ -1,4 +1,6 @@
 // What is known of a step from the layout alone.
+#include "src/optim/plan.hpp"
+
 #include <doctest/doctest.h>
 
 #include <random>
@@ -8,7 +10,6 @@
 #include "src/errors.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/plan.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"

@@ -1,8 +1,6 @@
 // The clock that stands still while the process itself is stopped, and the watch that tells idle ranks from starved
 // ones.
 
-#include "sim/ranks/rank_watch.hpp"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "sim/ranks/rank_process.hpp"
+#include "sim/ranks/rank_watch.hpp"
 #include "tests/cases.hpp"
 
 using muonwalk::CollectiveKind;

@@ -1,10 +1,10 @@
 // What the parent and the ranks read of a request to stop, whichever of them comes first.
 
-#include "sim/ranks/interrupt.hpp"
-
 #include <doctest/doctest.h>
 
 #include <random>
+
+#include "sim/ranks/interrupt.hpp"
 
 using muonwalk::sim::StopRequest;
 

@@ -175,7 +175,7 @@ DumpFile opened(const std::string& path) {
   }
   file.read([&](const std::string&) {
     if (file.metadata.value("format", Json()) != kFormat)
-      throw Wrong(fmt::format("doesn't say \"format\": \"{}\": it is no dump of an optimizer's step", kFormat));
+      throw Wrong(fmt::format("doesn't say \"format\": \"{}\": it is not a dump of an optimizer's step", kFormat));
     file.step = whole(file.metadata.at("step"), "\"step\"", 1, std::int64_t{1} << 53);
     file.world = whole(file.metadata.at("world"), "\"world\"", 1, kMostRanks);
     file.rank = whole(file.metadata.at("rank"), "\"rank\"", 0, file.world - 1);

@@ -69,7 +69,7 @@ MomentumLaw law_of(const ParameterCase& p, const View& v, std::optional<double> 
   } else if (right_mu ? mu.has_value() : !mu && law.mu > 0 && law.mu < 1) {
     deviates("gradient_scaled", fmt::format("the momentum takes {:.4g} of the gradient, with μ {:.4f}", c, law.mu));
   } else if (!first) {
-    deviates("", fmt::format("the momentum is {:.4g} m + {:.4g} g, which is no known law", law.mu, c));
+    deviates("", fmt::format("the momentum is {:.4g} m + {:.4g} g, which isn't a known law", law.mu, c));
   }
   return law;
 }

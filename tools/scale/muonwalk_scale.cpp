@@ -18,7 +18,7 @@
 #include "tools/scale/prediction_output.hpp"
 #include "tools/scale/published_runs.hpp"
 #include "tools/scale/published_steps.hpp"
-#include "tools/scale/training_time.hpp"
+#include "tools/scale/stage_filling.hpp"
 #include "tools/scale/validation.hpp"
 
 namespace {

@@ -14,6 +14,7 @@
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/model_shape.hpp"
 #include "tools/scale/json_fields.hpp"
+#include "tools/scale/stage_filling.hpp"
 #include "tools/scale/training_memory.hpp"
 #include "tools/scale/training_time.hpp"
 

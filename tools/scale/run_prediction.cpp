@@ -9,6 +9,7 @@
 #include "src/optim/full_step.hpp"
 #include "tools/scale/collective_time.hpp"
 #include "tools/scale/muon_cost.hpp"
+#include "tools/scale/stage_filling.hpp"
 #include "tools/scale/training_memory.hpp"
 #include "tools/scale/training_time.hpp"
 

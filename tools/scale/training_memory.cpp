@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tools/scale/muon_cost.hpp"
-#include "tools/scale/training_time.hpp"
+#include "tools/scale/stage_filling.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -1,10 +1,9 @@
 // Models of real size, planned.
-#include "lessons/lesson_14_memory/memory_tables.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
+#include "lessons/lesson_14_memory/memory_tables.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"

@@ -1,8 +1,7 @@
 // What lesson 17 reads out of its own trace, for a run that was made by hand.
-#include "lessons/lesson_17_overlap/overlap_tables.hpp"
-
 #include <doctest/doctest.h>
 
+#include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "tests/near.hpp"
 
 using namespace muonwalk;

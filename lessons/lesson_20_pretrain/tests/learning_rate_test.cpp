@@ -1,11 +1,10 @@
-#include "lessons/lesson_20_pretrain/pretraining.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <stdexcept>
 #include <string>
 
+#include "lessons/lesson_20_pretrain/pretraining.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
 using namespace muonwalk;

@@ -209,9 +209,9 @@ TEST_CASE("broken dumps: each is refused in one sentence that says what is wrong
       {[](DumpWriting& dump) {
          dump.ranks[2].metadata = {{"format", "pt"}};
        },
-       "it is no dump"},
+       "it is not a dump"},
       {[](DumpWriting& dump) { dump.ranks[2].metadata.erase(dump.ranks[2].metadata.begin()); },
-       "it is no dump of an optimizer's step"},
+       "it is not a dump of an optimizer's step"},
       {[](DumpWriting& dump) { dump.ranks[2].metadata.pop_back(); }, "parameter \"w\" is listed by other ranks alone"},
       {meta("step", "x"), "its metadata has for \"step\" something other than a whole number from 1 to"},
       {meta("step", "0"), "its metadata has for \"step\" something other than a whole number from 1 to"},

@@ -9,6 +9,7 @@
 
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/near.hpp"
+#include "tools/scale/stage_filling.hpp"
 #include "tools/scale/training_memory.hpp"
 #include "tools/scale/training_time.hpp"
 

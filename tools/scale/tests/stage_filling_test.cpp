@@ -1,5 +1,5 @@
 // How the blocks of a model fill the stages of a pipeline, and which layouts can't run: cases that can be counted.
-#include "tools/scale/training_time.hpp"
+#include "tools/scale/stage_filling.hpp"
 
 #include <doctest/doctest.h>
 

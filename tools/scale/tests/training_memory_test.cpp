@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tests/near.hpp"
-#include "tools/scale/training_time.hpp"
+#include "tools/scale/stage_filling.hpp"
 #include "tools/scale/tests/training_case.hpp"
 
 using namespace muonwalk;
