@@ -353,7 +353,6 @@ int main(int argc, char** argv) {
 
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
-  lesson.trains(kParameters);
   // Run each program, and look at the dump of its second step.
   for (const Program& program : kPrograms) {
     lesson.quiet_step(fmt::format("program {}: two steps", program.name), run_program);

@@ -8,6 +8,7 @@
 #include "tests/layout/expect_usage_error.hpp"
 
 using namespace muonwalk;
+using namespace muonwalk::sim;
 
 TEST_CASE("learning_rate_factor: rises to 1 in the last step of the warm-up, falls to the final part in the last one") {
   for (const int steps : {1, 2, 3, 10, 97, 1000, 100000})
