@@ -73,7 +73,7 @@ inline void* load_library() {
   // From here on Jupyter's button Interrupt ends what the ranks do, and not the kernel.
   if (void* prepare = dlsym(library, "muonwalk_let_work_be_interrupted")) reinterpret_cast<void (*)()>(prepare)();
   // The libraries of the tools and of lessons that have one lie beside it.
-  for (const std::string name : {"libmuonwalk_training", "libmuonwalk_trace", "libmuonwalk_scale"})
+  for (const std::string name : {"libmuonwalk_training", "libmuonwalk_trace", "libmuonwalk_scale", "libmuonwalk_check"})
     dlopen(library_path(name).c_str(), RTLD_NOW | RTLD_GLOBAL);
   for (int lesson = 0; lesson < 100; ++lesson)
     dlopen(library_path("libmuonwalk_lesson_" + std::string(lesson < 10 ? "0" : "") + std::to_string(lesson)).c_str(),

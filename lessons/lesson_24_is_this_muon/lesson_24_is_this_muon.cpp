@@ -70,18 +70,20 @@ struct Program {
   const char* parameters = "down, out, qkv, router";  // where
 };
 void as_told(MuonSettings&) {}
+void without_look_ahead(MuonSettings& settings) { settings.nesterov = false; }
+void decayed_twice(MuonSettings& settings) { settings.weight_decay *= 2; }
+void at_half_the_rate(MuonSettings& settings) { settings.lr *= 0.5f; }
 
 // A leaves out Nesterov's look-ahead: it orthogonalizes the momentum alone. B takes slices of TP for matrices in every
 // second step, as MuonBP does on purpose. C decays twice, once in the optimizer and once more outside of it. E has a
 // schedule that halves the learning rate, of which its configuration knows nothing. In F, the last DP rank does not
 // wait for the weights that others send: where it isn't the owner, it goes on with those from before the step.
-const std::vector<Program> kPrograms = {
-    {"A", boundary_matrices, [](MuonSettings& settings) { settings.nesterov = false; }, "nesterov_mismatch"},
-    {"B", block_wise, as_told, "tp_slices", "tp", "down, out, qkv"},
-    {"C", owner_by_work, [](MuonSettings& settings) { settings.weight_decay *= 2; }, "decay_twice"},
-    {"D", all_to_all, as_told},
-    {"E", tp_duplicated, [](MuonSettings& settings) { settings.lr *= 0.5f; }, "lr_mismatch"},
-    {"F", gather_everything, as_told, "stale_shard", "dp"}};
+const std::vector<Program> kPrograms = {{"A", boundary_matrices, without_look_ahead, "nesterov_mismatch"},
+                                        {"B", block_wise, as_told, "tp_slices", "tp", "down, out, qkv"},
+                                        {"C", owner_by_work, decayed_twice, "decay_twice"},
+                                        {"D", all_to_all, as_told},
+                                        {"E", tp_duplicated, at_half_the_rate, "lr_mismatch"},
+                                        {"F", gather_everything, as_told, "stale_shard", "dp"}};
 bool is(const Program& program, const char* name) { return std::string(program.name) == name; }
 
 MuonSettings told(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
@@ -250,12 +252,12 @@ OfRanks called(const OfRanks& dump, const std::string& what) {
 
 // The evidence, a line for each program: the largest distance of a matrix that TP cuts, and of one that it doesn't; α
 // and β of the latter, beside what they should be; and how many elements are others than on DP rank 0.
-Table evidence({{"program"},
-                {"distance, cut by tp", Side::right},
-                {"whole", Side::right},
-                {"α / (lr · decay)", Side::right},
-                {"β / (lr · 0.2 · √max)", Side::right},
-                {"elements that differ", number_text}});
+struct Evidence {
+  std::string program;
+  double cut = 0, whole = 0, alpha = 0, beta = 0;
+  std::int64_t differ = 0;
+};
+std::vector<Evidence> evidence = {};  // of each program, to be printed
 void look(const RankInfo& rank, const Program& program, const OfRanks& dump) {
   const OfRanks slices = called(dump, "after");
   const std::vector<Matrix> before = join_held_slices(kParameters, rank.grid, called(dump, "before"));
@@ -274,9 +276,21 @@ void look(const RankInfo& rank, const Program& program, const OfRanks& dump) {
       for (Index i = 0; i < slices[r][p].matrix.size(); ++i)
         differ += slices[r][p].matrix.data()[i] != slices[r % rank.grid.tp()][p].matrix.data()[i];
   const MuonSettings settings = told(rank);
-  evidence.row({program.name, fmt::format("{:.2f}", cut), fmt::format("{:.2f}", whole),
-                fmt::format("{:.2f}", last.alpha / (settings.lr * settings.weight_decay)),
-                fmt::format("{:.2f}", last.beta / update_scale(kParameters.back().shape, settings)), differ});
+  evidence.push_back({program.name, cut, whole, last.alpha / (settings.lr * settings.weight_decay),
+                      last.beta / update_scale(kParameters.back().shape, settings), differ});
+}
+
+std::string evidence_text() {
+  Table table({{"program"},
+               {"distance, cut by tp", Side::right},
+               {"whole", Side::right},
+               {"α / (lr · decay)", Side::right},
+               {"β / (lr · 0.2 · √max)", Side::right},
+               {"elements that differ", number_text}});
+  for (const Evidence& each : evidence)
+    table.row({each.program, fmt::format("{:.2f}", each.cut), fmt::format("{:.2f}", each.whole),
+               fmt::format("{:.2f}", each.alpha), fmt::format("{:.2f}", each.beta), each.differ});
+  return lines_text(table.lines());
 }
 
 // ### Ask the tool
@@ -296,8 +310,8 @@ std::string found_by(const check::DumpVerdict& verdict) {
   }
   return words.empty() ? check::verdict_name(verdict.verdict) : words;
 }
-std::vector<std::string> verdicts;  // what the tool says of each program, to be printed
-NamedNumbers said, truth;           // and for the check: of how many matrices it says what; what is so
+std::vector<std::string> verdicts = {};  // what the tool says of each program, to be printed
+NamedNumbers said, truth;                // and for the check: of how many matrices it says what; what is so
 void ask(const RankInfo& rank, const Program& program, const OfRanks& tensors) {
   check::DumpVerdict verdict;
   if (rank.bug("asks_for_change"))
@@ -332,6 +346,25 @@ Prediction predict(const RankInfo& rank) {
   return prediction;
 }
 
+// Run a program, and look at the dump of its second step.
+void run_and_look(Lesson<Local>& lesson, const Program& program) {
+  lesson.quiet_step(fmt::format("program {}: two steps", program.name), run_program);
+  const OfRanks dump = lesson.collect(dumped);
+  lesson.in_parent([&] {
+    look(lesson.rank_info(), program, dump);
+    ask(lesson.rank_info(), program, dump);
+  });
+}
+
+// What came of all six.
+void tell(Lesson<Local>& lesson) {
+  lesson.in_parent([&] {
+    lesson.say("The evidence, by hand: which one is Muon, and what do the others do?\n\n" + evidence_text());
+    lesson.say("\nWhat muonwalk-check says:\n\n" + lines_text(verdicts) + "\n");
+    lesson.check_numbers("what muonwalk-check says of each program is so", said, truth);
+  });
+}
+
 // What can't work is refused before any rank starts.
 void prepare(const RankInfo& rank) {
   if (rank.grid.pp() > 1)
@@ -353,21 +386,8 @@ int main(int argc, char** argv) {
 
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
-  // Run each program, and look at the dump of its second step.
-  for (const Program& program : kPrograms) {
-    lesson.quiet_step(fmt::format("program {}: two steps", program.name), run_program);
-    const OfRanks dump = lesson.collect(dumped);
-    lesson.in_parent([&] {
-      look(lesson.rank_info(), program, dump);
-      ask(lesson.rank_info(), program, dump);
-    });
-  }
-  lesson.in_parent([&] {
-    lesson.say("The evidence, by hand: which one is Muon, and what do the others do?\n\n" +
-               lines_text(evidence.lines()));
-    lesson.say("\nWhat muonwalk-check says:\n\n" + lines_text(verdicts) + "\n");
-    lesson.check_numbers("what muonwalk-check says of each program is so", said, truth);
-  });
+  for (const Program& program : kPrograms) run_and_look(lesson, program);
+  tell(lesson);
   lesson.check("weights of D after 2 steps", weights_of_d, trained);
   lesson.cost(predict);
 
