@@ -295,9 +295,9 @@ std::string evidence_text() {
 
 // ### Ask the tool
 //
-// It reads files, one for each rank, as [the format of a dump](dump-format.md) says, and knows nothing of this lesson.
-// It tries explanations against each other, 62 kinds of bugs among them, and the nearest has to be nearer than rounding
-// could make it by chance.
+// It reads files, one for each rank, as docs/dump-format.md says, and knows nothing of this lesson. It tries
+// explanations against each other, more than fifty kinds of bugs among them, and the nearest has to be nearer than
+// rounding could make it by chance.
 //
 // The planted bug `asks_for_change` is a test that many projects have in place of a judge: it asks whether weights have
 // changed. All six programs pass.
