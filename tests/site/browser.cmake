@@ -26,7 +26,7 @@ if(TARGET docs)
   endforeach()
   add_browser_test(docs.figures ${CMAKE_CURRENT_LIST_DIR}/figures_test.py ${CMAKE_SOURCE_DIR} ${MUONWALK_SITE_DIR}/html
     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  add_browser_test(docs.axe ${CMAKE_CURRENT_LIST_DIR}/axe_test.py ${MUONWALK_SITE_DIR}/html ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  add_browser_test(docs.axe ${CMAKE_CURRENT_LIST_DIR}/axe_test.py ${MUONWALK_SITE_DIR}/html)
   set_tests_properties(docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson docs.axe
     PROPERTIES FIXTURES_REQUIRED docs_site)
   set_tests_properties(docs.figures PROPERTIES TIMEOUT 1200)  # some forty pages, half of them broken on purpose
