@@ -19,7 +19,7 @@ WIDE, PHONE, LOW = (1400, 1000), (390, 844), (1400, 500)
 PAGES = ["index", "lesson_00_hello_ranks", "lesson_04_dp_gather", "lesson_09_full_step", "api", "function_full_step", "steps_8hpp",
          "md_docs_design", "md_docs_glossary", "classmuonwalk_1_1Communicator", "namespacemuonwalk_1_1sim"]
 LESSON = "lesson_04_dp_gather"
-LONGEST = 14_000  # pixels of a page of the API at 1400; a namespace on one page had 39,000
+LONGEST = 14_500  # pixels of a page of the API at 1400; a namespace on one page had 39,000
 ENTER, ESCAPE, SPACE = "\ue007", "\ue00c", " "
 
 
