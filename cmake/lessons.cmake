@@ -20,7 +20,7 @@ endfunction()
 # add_lesson(lesson_NN_topic [LIBRARIES target...] [TOY argument...] [TEST_ARGUMENTS argument...]): builds
 # lessons/lesson_NN_topic/lesson_NN_topic.cpp into bin/ and registers its tests. A lesson that works long names arguments with
 # which most of its tests run it in a smaller size. With TOY, arguments with which it is small enough to be shown with all
-# values, the pictures and the player are of that run.
+# values, the player is of that run.
 #
 # Other .cpp files in the lesson's folder become a shared library of its own, muonwalk_lesson_NN, which its notebook and its
 # judge load too. A CMakeLists.txt in the folder may say more about that library. Nobody else includes a file of it.

@@ -99,7 +99,7 @@ void show_weights(Rank& rank, const Local& local, const PartOfBucket& part_of_bu
     const auto begin = weights.begin() + (part.begin - layout.buffers[0].buckets[b].range.begin);
     Shown& shown = rank.show("weights of bucket " + std::to_string(b), Flat(begin, begin + part.size()));
     shown.elements(part, layout.buffers[0]).note(is_new ? "new" : "");
-    // For the picture: what I own of the update has gone into it.
+    // For the player: what I own of the update has gone into it.
     for (const DistMeta& meta : layout.buffers[0].parameters)
       if (is_new && meta.bucket_idx == b && !layout.owned_range(meta, rank.place.dp).empty()) shown.from(meta.name);
     const bool has = part.begin <= marked.buffer_element && marked.buffer_element < part.end;

@@ -126,7 +126,7 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
 // The planted bug `slice_shape` scales updates with the shape of the TP slice in place of that of the full matrix.
 void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buckets& gradients) {
   const Layout& layout = local.hidden;
-  ShownPhases begin(rank, layout, gradients, local.state);  // told of each phase and what it made: times and pictures
+  ShownPhases begin(rank, layout, gradients, local.state);  // told of each phase and what it made: times and shards
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
     for (std::size_t k = 0; k < buffer.buckets.size(); ++k) {

@@ -210,7 +210,7 @@ void update_my_shard(Rank& rank, Local& local) {
   const Flat &w = local.weights[kTables][0], &m = local.first_moment[kTables][0], &v = local.second_moment[kTables][0];
   const Range own = local.layout.dp_slice(kTables, 0, rank.place.dp);
   show_tables(rank, local, "weights", Flat(w.begin() + own.begin, w.begin() + own.end)).note("new");
-  show_tables(rank, local, "m", m).from("my gradients");  // as far as the picture is concerned
+  show_tables(rank, local, "m", m).from("my gradients");  // as far as the player is concerned
   show_tables(rank, local, "v", v).from("my gradients");
   if (rank.rank() == 0)
     rank.say(fmt::format("embed[0,0] {:.4f} → {:.4f}, gradient {:.4f}, m {:.4f}, v {:.4f}", data->weights(0)(0, 0),
@@ -240,7 +240,7 @@ void start_model(Rank& rank, Local& local) {
   local.layout = layout_of(rank, parameters);
   local.optimizer = std::make_unique<GroupedOptimizer>(groups_of(rank), route(parameters, groups_of(rank)));
   local.optimizer->start(local.layout, rank.place, first_buckets(local.layout, *data, rank.place.tp));
-  for (const Buffer& all : local.layout.buffers)  // for the picture
+  for (const Buffer& all : local.layout.buffers)  // for the player
     rank.show(groups_of(rank)[static_cast<std::size_t>(all.group)].name, all.size).spans({0, all.size}, all);
 }
 

@@ -117,7 +117,7 @@ void bring_gradients(Rank& rank, Local& local) {
   const auto slices = data->own_gradients(step, rank.grid.dp(), rank.place.dp, held_slices(rank, local));
   const Buckets made = pack_slices(local.layout, slices);
   during(rank, local, "gradients", [&] { local.gradients = local.processor->from_host(made[0][0]); });
-  if (local.step > 0) show(rank, local, "my gradients", local.gradients);  // for a picture; the first screen is full
+  if (local.step > 0) show(rank, local, "my gradients", local.gradients);  // for the player; the first screen is full
 }
 
 // ### The same call

@@ -171,7 +171,7 @@ void optimizer_step(Rank& rank, Local& local) {
   const Buckets gradients = own_gradients(rank, local);
   const Buckets before = rank.bug("stale_host") && host_of(rank) == 1 ? local.state.weights : Buckets();
   rank.memory().restart_peak();           // what is counted from here on is the step itself
-  ShownPhases shown(rank, local.layout);  // told of each phase: for its time, and for the pictures
+  ShownPhases shown(rank, local.layout);  // told of each phase: for its time, and for the player
   const StepContext context{local.layout, rank.place, rank.dp(), rank.tp(), std::ref(shown)};
   full_step(context, settings_of(rank), gradients, local.state);
   if (!before.empty()) local.state.weights = before;

@@ -7,6 +7,7 @@
 
 #include "src/errors.hpp"
 #include "src/io/safetensors.hpp"
+#include "tools/check/dump.hpp"
 
 namespace muonwalk {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "src/layout/buffer.hpp"
 #include "src/optim/muon_settings.hpp"
-#include "tools/check/dump.hpp"
+#include "tools/check/verdict.hpp"
 
 namespace muonwalk {
 

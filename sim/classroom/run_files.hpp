@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/classroom/recording_builder.hpp"
@@ -53,8 +52,8 @@ struct RunFiles {
   void write(const Options& options, bool ok, FilesBeside& files);
 };
 
-/// Throws UsageError when a file that was asked for can't be written where it should be; makes the folders of pictures
-/// and traces if there are none. To be called before any rank is started.
+/// Throws UsageError when a file that was asked for can't be written where it should be; makes the folders for
+/// recordings and traces if there are none. To be called before any rank is started.
 void require_writable(const Options& options);
 
 /// Throws UsageError when a file of a run is asked for that does not come about, because `option` asks for something

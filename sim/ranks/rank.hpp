@@ -69,7 +69,7 @@ class Rank : public RankInfo {
   /// has decided fails. Sends nothing, and without a lesson that stops when asked it does nothing.
   void decide_whether_to_stop();
 
-  /// True while this step is recorded: what is shown only for a picture of a quiet step need not be made otherwise.
+  /// True while this step is recorded: what is shown of a quiet step only to be recorded need not be made otherwise.
   bool recorded() const;
 
   /// What this rank has sent and received since the start.

@@ -50,13 +50,13 @@ struct Shown {
   /// @}
   /// It holds this range of a buffer, and of the parameters that lie in it what is in that range.
   Shown& elements(Range part, const Buffer& buffer) { return elements(part, buffer.size).spans(part, buffer); }
-  /// The same, where the line says nothing of a range: it is for pictures, which draw the parameters.
+  /// The same, where the line says nothing of a range: it is for recordings: the player draws the parameters.
   Shown& spans(Range part, const Buffer& buffer);
   /// It is all of it: a full bar and no range.
   Shown& whole() { return is_part("", {0, 1}, 1); }
   /// Free words at the end of the line.
   Shown& note(const std::string& words);
-  /// It was made of what was shown under this name before, besides what it was itself: for pictures, not printed.
+  /// It was made of what was shown under this name before, besides what it was itself: recorded, not printed.
   Shown& from(const std::string& name);
   /// The bytes of the line, where they are not 4 per element.
   Shown& bytes(Index count);

@@ -8,7 +8,7 @@ struct Colour {
   const char* dark;   ///< The colour on a dark page.
 };
 
-// The one place for the colours of pictures, pages and players, so that a parameter and a rank look the same
+// The one place for the colours of pages and players, so that a parameter and a rank look the same
 // everywhere. Hues are evenly spaced in OKLCH and ordered so that neighbours lie 135° apart and differ in lightness,
 // too, for readers who can't tell the hues. Parameters are fills: their text is kInk on light and on dark pages, at a
 // contrast of at least 4.5. Ranks are lines and letters on kPaper.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdint>
 #include <thread>
 
 #include "src/errors.hpp"

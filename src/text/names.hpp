@@ -11,7 +11,7 @@ namespace muonwalk {
 
 /// Names that come from outside: of files and tensors, of the events of a trace, values of options. Whoever wrote them
 /// may have put line ends, escape sequences, bytes that are not text, or a million characters into them. Whatever
-/// prints such a name, in a sentence, a table, a picture or a page, takes it from here.
+/// prints such a name, in a sentence, a table or a page, takes it from here.
 
 /// A character of a text in UTF-8.
 struct Character {
@@ -29,7 +29,7 @@ constexpr int kNameCharacters = 80;
 /// The most names of a list that are shown.
 constexpr std::size_t kListedNames = 40;
 
-/// The name as it can stand in a cell of a table, in a picture or on a page: what can't be seen, moves the cursor or
+/// The name as it can stand in a cell of a table or on a page: what can't be seen, moves the cursor or
 /// turns the direction of writing is written as "\n", "\x1b" or "\u{202e}", and so is a byte that is not UTF-8. Of a
 /// name that takes more than kNameCharacters, the beginning and the end with "…" between, and how many characters it
 /// has: "layers.0…weight (300 characters)".

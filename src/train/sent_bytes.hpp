@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "src/comm/ledger.hpp"
@@ -62,7 +61,7 @@ Matrix matrix_of(const std::vector<SentBytes>& sent);
 std::vector<SentBytes> sent_from(const Matrix& matrix);
 /// @}
 
-/// Newton–Schulz takes one step in this lesson, in place of five: nobody sends a byte less for it, and the published
+/// Newton–Schulz takes one step in lesson 13, in place of five: nobody sends a byte less for it, and the published
 /// sizes run in a minute.
 constexpr int kNewtonSchulzSteps = 1;
 

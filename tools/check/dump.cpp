@@ -4,21 +4,267 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <tuple>
 
 #include "src/errors.hpp"
-#include "src/io/float16.hpp"
-#include "src/numerics/bfloat16.hpp"
 #include "src/text/names.hpp"
-#include "tools/check/judge.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::check {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "muonwalk-dump 1";
+constexpr const char* kMeant[] = {"muon", "adamw", "none"};       // as Meant has them
+constexpr const char* kRoles[] = {"weights", "grad", "moments"};  // as Role has them
+constexpr std::int64_t kMostRanks = 1'000'000, kMostElements = std::int64_t{1} << 48;
+
+// Why a piece of metadata is not as docs/dump-format.md says; whoever knows the file and the place makes a sentence of
+// it.
+struct Wrong : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+std::int64_t whole(const Json& value, const std::string& what, std::int64_t least, std::int64_t most) {
+  if (!value.is_number_integer() || value < least || value > most)
+    throw Wrong(fmt::format("has for {} something other than a whole number from {} to {}", what, least, most));
+  return value.get<std::int64_t>();
+}
+
+// Takes what is there, and leaves the rest as it was.
+template <class Value>
+void take(const Json& object, const char* field, std::optional<Value>& into) {
+  if (object.contains(field) && !object.at(field).is_null()) into = object.at(field).get<Value>();
+}
+
+void take_hyper(const Json& object, Hyper& hyper) {
+  take(object, "lr", hyper.lr);
+  take(object, "momentum", hyper.momentum);
+  take(object, "weight_decay", hyper.weight_decay);
+  take(object, "nesterov", hyper.nesterov);
+  take(object, "ns_steps", hyper.ns_steps);
+  const Json adamw = object.value("adamw", Json());
+  take(adamw, "lr", hyper.adamw.lr);
+  take(adamw, "eps", hyper.adamw.epsilon);
+  take(adamw, "weight_decay", hyper.adamw.weight_decay);
+  std::optional<std::pair<double, double>> betas;
+  take(adamw, "betas", betas);
+  if (betas) std::tie(hyper.adamw.beta1, hyper.adamw.beta2) = *betas;
+}
+
+// Cuts a parameter as one role's placements on the rank at these coordinates say; of weights, each cut is listed.
+void place(const Json& list, Role role, const Mesh& mesh, const std::vector<int>& at, DumpedParameter& parameter) {
+  Region& left = parameter.regions.back()[role];
+  for (const std::int64_t length : parameter.shape) left.box.emplace_back(0, length);
+  bool here = true;
+  for (const Json& entry : list) {
+    const auto axis = entry.at("axis").get<std::string>(), kind = entry.at("kind").get<std::string>();
+    const auto found = std::find_if(mesh.begin(), mesh.end(), [&](const auto& one) { return one.first == axis; });
+    if (found == mesh.end()) throw Wrong("is placed on the axis " + in_quotes(axis) + ", which the mesh hasn't");
+    if (left.flat) throw Wrong("has a placement behind a flat one, which comes last");
+    if (kind == "replicate") continue;
+    const auto number = static_cast<std::size_t>(found - mesh.begin());
+    Cut cut{axis, Cut::shard, 0, {}};
+    if (kind == "shard") {  // as torch.chunk
+      cut.dim =
+          static_cast<int>(whole(entry.at("dim"), "dim", 0, static_cast<std::int64_t>(parameter.shape.size()) - 1));
+      auto& [from, to] = left.box[cut.dim];
+      const std::int64_t chunk = (to - from + found->second - 1) / found->second;
+      from = std::min(from + at[number] * chunk, to);
+      to = std::min(from + chunk, to);
+      cut.bounds = {from, to};
+    } else if (kind == "owner") {
+      cut.kind = Cut::owner;
+      here = here && whole(entry.at("rank"), "rank", 0, found->second - 1) == at[number];
+    } else if (kind == "flat") {
+      cut.kind = Cut::flat;
+      std::int64_t elements = 1;
+      for (const auto& [from, to] : left.box) elements *= to - from;
+      const std::int64_t begin = whole(entry.at("begin"), "begin", 0, elements);
+      left.flat = Range{begin, whole(entry.at("end"), "end", begin, elements)};
+    } else {
+      throw Wrong("has a placement of the kind " + in_quotes(kind) + ", which there isn't");
+    }
+    parameter.cutting[role].insert(number);
+    if (role == weights) parameter.cuts.push_back(cut);
+  }
+  if (!here) left.flat = Range{0, 0};
+}
+
+// A parameter as one rank describes it, with that rank's placements.
+DumpedParameter described(const std::string& name, const Json& entry, const Hyper& hyper, const Mesh& mesh,
+                          std::int64_t rank) {
+  DumpedParameter parameter;
+  parameter.name = name;
+  parameter.hyper = hyper;
+  for (const Json& length : entry.at("shape")) {
+    parameter.shape.push_back(whole(length, "its shape", 0, kMostElements));
+    if (parameter.shape.back() > 0 && parameter.elements > kMostElements / parameter.shape.back())
+      throw Wrong("has a shape of more elements than can be");
+    parameter.elements *= parameter.shape.back();
+  }
+  const auto meant = std::find(std::begin(kMeant), std::end(kMeant), entry.value("optimizer", Json()));
+  parameter.meant = static_cast<Meant>(meant - std::begin(kMeant));
+  if (entry.contains("hyper")) {  // a rate or decay of its own is also meant where AdamW steps it
+    take(entry["hyper"], "lr", parameter.hyper.adamw.lr);
+    take(entry["hyper"], "weight_decay", parameter.hyper.adamw.weight_decay);
+    take_hyper(entry["hyper"], parameter.hyper);
+  }
+  if (const Json blocks = entry.value("blocks", Json()); !blocks.is_null()) {
+    const auto dims = static_cast<std::int64_t>(parameter.shape.size());
+    parameter.blocks.dim = static_cast<int>(whole(blocks.at("dim"), "the dimension of its blocks", 0, dims - 1));
+    std::int64_t sum = 0;
+    for (const Json& size : blocks.at("sizes"))
+      sum += parameter.blocks.sizes.emplace_back(whole(size, "the size of a block", 1, kMostElements));
+    if (const std::int64_t length = parameter.shape[parameter.blocks.dim]; sum != length)
+      throw Wrong(
+          fmt::format("has blocks of {} in all, but its dimension {} has {}", sum, parameter.blocks.dim, length));
+  }
+  const Json placements = entry.value("placements", Json::array());
+  parameter.regions.emplace_back();
+  for (const Role role : {weights, grad, moments})
+    place(placements.is_object() ? placements.at(kRoles[role]) : placements, role, mesh,
+          coordinates(mesh, static_cast<int>(rank)), parameter);
+  return parameter;
+}
+
+// What one rank has written of one step.
+struct DumpFile {
+  std::string path;
+  Json metadata = Json::object();  // with what is JSON in its texts
+  std::vector<std::pair<std::string, DumpedTensor>> tensors;
+  std::int64_t step = 1, rank = 0, world = 1;
+
+  // The object under a key; an empty one where there is none.
+  Json object(const char* key) const {
+    const Json value = metadata.value(key, Json::object());
+    if (!value.is_object()) throw Wrong(fmt::format("has a \"{}\" that is not an object of JSON", key));
+    return value;
+  }
+  // Reads in it. What is wrong becomes a sentence with the place that was read.
+  template <class Read>
+  void read(const Read& read) const {
+    std::string place = "its metadata", why;
+    try {
+      return read(place);
+    } catch (const Wrong& wrong) {
+      why = wrong.what();
+    } catch (const Json::exception& wrong) {  // "[json.exception.out_of_range.403] key 'dim' not found"
+      why = wrong.what();
+      why = "is not as it should be: " + why.substr(why.find("] ") + 2);
+    }
+    throw UsageError(
+        fmt::format("can't use {}: {} {}; write it anew, as docs/dump-format.md says", in_quotes(path), place, why));
+  }
+};
+
+// Opens a file and reads its header.
+DumpFile opened(const std::string& path) {
+  const auto reader = std::make_shared<SafetensorsReader>(path);
+  DumpFile file;
+  file.path = path;
+  for (std::size_t i = 0; i < reader->tensors().size(); ++i)
+    file.tensors.emplace_back(reader->tensors()[i].name, DumpedTensor{reader, i});
+  for (const auto& [key, text] : reader->metadata()) {
+    const Json parsed = Json::parse(text, nullptr, false);
+    file.metadata[key] = parsed.is_discarded() ? Json(text) : parsed;
+  }
+  file.read([&](const std::string&) {
+    if (file.metadata.value("format", Json()) != kFormat)
+      throw Wrong(fmt::format("doesn't say \"format\": \"{}\": it is not a dump of an optimizer's step", kFormat));
+    file.step = whole(file.metadata.at("step"), "\"step\"", 1, std::int64_t{1} << 53);
+    file.world = whole(file.metadata.at("world"), "\"world\"", 1, kMostRanks);
+    file.rank = whole(file.metadata.at("rank"), "\"rank\"", 0, file.world - 1);
+  });
+  return file;
+}
+
+// Adds what the next rank has written.
+void add(const DumpFile& file, const Json& mesh, DumpedStep& step, std::string& place) {
+  if (file.object("mesh") != mesh) throw Wrong("has another \"mesh\" than that of rank 0");
+  Hyper hyper;
+  take_hyper(file.object("hyper"), hyper);
+  std::map<std::string, DumpedParameter*> known;
+  for (DumpedParameter& parameter : step.parameters) known[parameter.name] = &parameter;
+  const Json parameters = file.object("parameters");
+  if (file.rank == 0) step.parameters.reserve(parameters.size());
+  for (const auto& [name, entry] : parameters.items()) {
+    place = "parameter " + in_quotes(name);
+    const DumpedParameter parameter = described(name, entry, hyper, step.mesh, file.rank);
+    DumpedParameter*& is = known[name];
+    if (file.rank == 0) {
+      is = &step.parameters.emplace_back(parameter);
+      continue;
+    }
+    if (is == nullptr || is->shape != parameter.shape || is->meant != parameter.meant ||
+        is->blocks.dim != parameter.blocks.dim || is->blocks.sizes != parameter.blocks.sizes)
+      throw Wrong("has another shape, optimizer or blocks than on rank 0");
+    is->regions.push_back(parameter.regions[0]);
+    for (std::size_t role = 0; role < 3; ++role)
+      is->cutting[role].insert(parameter.cutting[role].begin(), parameter.cutting[role].end());
+    for (std::size_t i = 0; i < std::min(is->cuts.size(), parameter.cuts.size()); ++i) {
+      std::set<std::int64_t> bounds(is->cuts[i].bounds.begin(), is->cuts[i].bounds.end());
+      bounds.insert(parameter.cuts[i].bounds.begin(), parameter.cuts[i].bounds.end());
+      is->cuts[i].bounds.assign(bounds.begin(), bounds.end());
+    }
+  }
+  auto& tensors = step.ranks.emplace_back();
+  for (const DumpedParameter& parameter : step.parameters) {
+    place = "parameter " + in_quotes(parameter.name);
+    if (parameter.regions.size() != step.ranks.size()) throw Wrong("is listed by other ranks alone");
+  }
+  for (const auto& [name, tensor] : file.tensors) {
+    const std::size_t slash = name.find('/');
+    const std::string what = name.substr(0, slash);
+    if (std::none_of(std::begin(kCaseTensors), std::end(kCaseTensors), [&](const CaseTensor& one) {
+          return what == one.name || what == std::string("master_") + one.name;
+        }))
+      continue;
+    place = "tensor " + in_quotes(name);
+    if (slash == std::string::npos || known.count(name.substr(slash + 1)) == 0)
+      throw Wrong("belongs to no parameter that its \"parameters\" list");
+    if (tensor.header().type == StoredType::other)
+      throw Wrong("has the type " + in_quotes(tensor.header().dtype) + ", not F32, BF16 or F16");
+    if (tensor.header().elements() > 0) tensors[name] = tensor;
+    step.stored += tensor.header().elements();
+  }
+}
+
+using RankFiles = std::map<std::int64_t, DumpFile>;
+
+// All files of one step, by rank.
+DumpedStep step_of(const RankFiles& files) {
+  DumpedStep step;
+  const DumpFile& first = files.begin()->second;
+  step.step = first.step;
+  std::vector<int> missing;
+  for (std::int64_t rank = 0; rank < first.world; ++rank)
+    if (files.count(rank) == 0) missing.push_back(static_cast<int>(rank));
+  if (!missing.empty())
+    throw UsageError(fmt::format("step {} of {} ranks has no file of {}; let each rank write its own", first.step,
+                                 first.world, ranks_list(missing)));
+  Json mesh;
+  first.read([&](const std::string&) {
+    mesh = first.object("mesh");
+    std::int64_t product = 1;
+    for (const auto& [name, size] : mesh.items()) {
+      step.mesh.emplace_back(name, static_cast<int>(whole(size, in_quotes(name), 1, kMostRanks)));
+      product = std::min(product * step.mesh.back().second, kMostRanks + 1);
+    }
+    if (product != first.world)
+      throw Wrong(fmt::format("has a \"mesh\" of {} ranks, but \"world\" is {}", product, first.world));
+  });
+  for (const auto& file : files) file.second.read([&](std::string& place) { add(file.second, mesh, step, place); });
+  return step;
+}
 
 std::int64_t elements_of(const std::vector<Range>& ranges) {
   std::int64_t sum = 0;
@@ -53,211 +299,6 @@ std::vector<Range> ranges_of(Region region, std::vector<std::int64_t> shape) {
       ranges.emplace_back(first + begin, first + end);
   }
   return ranges;
-}
-
-using Found = std::optional<Finding>;
-
-// Rounds to a type, "BF16", "F16" or "F32": to nearest, ties to even.
-float rounded(float value, const std::string& dtype) {
-  return dtype == "BF16"  ? static_cast<float>(bfloat16(value))
-         : dtype == "F16" ? float16_to_float(float_to_float16(value))
-                          : value;
-}
-
-// The one axis along which ranks of one list lie apart from those of another; empty where there is none, or several.
-std::string axis_between(const Mesh& mesh, const std::vector<int>& ones, const std::vector<int>& others) {
-  std::set<std::string> axes;
-  for (const int one : ones)
-    for (const int other : others) {
-      const std::vector<int> a = coordinates(mesh, one), b = coordinates(mesh, other);
-      std::set<std::string> apart;
-      for (std::size_t axis = 0; axis < mesh.size(); ++axis)
-        if (a[axis] != b[axis]) apart.insert(mesh[axis].first);
-      if (apart.size() == 1) axes.merge(apart);
-    }
-  return axes.size() == 1 ? *axes.begin() : "";
-}
-
-// "first in [0, 3]: 1.5 against 1.25": where two versions of a tensor differ; empty where they don't.
-std::string difference(const std::vector<std::int64_t>& shape, const Flat& a, const Flat& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0)
-      return fmt::format("first in {}: {} against {}", element_text(shape, static_cast<std::int64_t>(i)), a[i], b[i]);
-  return "";
-}
-
-// ── What the bits of a step say by themselves, whatever the recipe.
-
-Finding finding(const std::string& kind, const std::string& axis, const Described& of, const std::string& tensor,
-                const std::string& what) {
-  return {kind, axis, {of.name}, fmt::format("\"{}/{}\" of step {} {}", tensor, visible_name(of.name), of.step, what)};
-}
-
-// The first NaN or infinity in what goes into the step, or else in what comes out of it.
-Found not_finite(const ParameterCase& whole, bool given) {
-  for (std::size_t tensor = given ? 0 : kGiven; tensor < (given ? kGiven : std::size(kCaseTensors)); ++tensor)
-    for (const Assembled::Version& version : (whole.*kCaseTensors[tensor].of).versions)
-      for (std::size_t i = 0; i < version.values.size(); ++i)
-        if (!std::isfinite(version.values[i]))
-          return finding("not_finite", "", whole, kCaseTensors[tensor].name,
-                         fmt::format("has {} in {}", std::isnan(version.values[i]) ? "NaN" : "infinity",
-                                     element_text(whole.shape, static_cast<std::int64_t>(i))));
-  return std::nullopt;
-}
-
-// Whether `is` differs from `other` only where it is still as before the step.
-bool still(const Flat& is, const Flat& other, const Flat& before) {
-  for (std::size_t i = 0; i < is.size(); ++i)
-    if (is[i] != other[i] && is[i] != before[i]) return false;
-  return true;
-}
-
-// The first tensor in which ranks that repeat it differ. Where it is the gradient, what comes of it has to differ, too.
-Found split(const ParameterCase& whole) {
-  Found found;
-  for (const CaseTensor& tensor : kCaseTensors) {
-    const Assembled& of = whole.*tensor.of;
-    if (of.versions.size() < 2) continue;
-    if (found) return found;
-    std::vector<int> others;
-    for (std::size_t version = 1; version < of.versions.size(); ++version)
-      others.insert(others.end(), of.versions[version].ranks.begin(), of.versions[version].ranks.end());
-    const bool gradient = tensor.of == &ParameterCase::grad;
-    const Flat &a = of.versions[0].values, &b = of.versions[1].values, &before = whole.before.values();
-    const bool stale = tensor.of == &ParameterCase::after && (still(a, b, before) || still(b, a, before));
-    found = finding(
-        gradient ? "gradient_not_reduced"
-        : stale  ? "stale_shard"
-                 : "replicas_differ",
-        axis_between(whole.mesh, of.versions[0].ranks, others), whole, tensor.name,
-        fmt::format("is {}: {} against {}, {}", stale ? "still as before on some ranks" : "not the same on all ranks",
-                    ranks_list(of.versions[0].ranks), ranks_list(others), difference(whole.shape, a, b)));
-    if (!gradient) return found;
-  }
-  return std::nullopt;
-}
-
-// ── What should have passed from one tensor to another: by rounding, to the next step, or through a checkpoint.
-
-struct Passage {
-  const char *left, *taken;
-  const char *lost, *another;  // the kinds where it is zero or absent, and where it is something else
-  enum { exact, rounded, within_a_unit } how;
-};
-constexpr Passage kFromMasters[] = {{"master_after", "after", "", "", Passage::within_a_unit}};
-constexpr Passage kBetweenSteps[] = {{"momentum_after", "momentum_before", "momentum_lost", "", Passage::rounded},
-                                     {"second_after", "second_before", "second_moment_lost", "", Passage::rounded}};
-constexpr Passage kThroughCheckpoint[] = {
-    {"after", "after", "weights_changed_by_load", "weights_changed_by_load", Passage::exact},
-    {"momentum_after", "momentum_after", "momentum_lost", "", Passage::exact},
-    {"second_after", "second_after", "second_moment_lost", "", Passage::exact}};
-
-// Whether a part is what it should be. Stochastic rounding is within one unit in the last place.
-bool passed(const Flat& is, const Flat& should, const std::string& dtype, const Passage& passage) {
-  const float unit = passage.how != Passage::within_a_unit || dtype == "F32" ? 0
-                     : dtype == "F16"                                        ? 1.0f / 1024
-                                                                             : 1.0f / 128;
-  if (is.size() != should.size()) return false;
-  for (std::size_t i = 0; i < is.size(); ++i) {
-    const float expected = passage.how == Passage::exact ? should[i] : rounded(should[i], dtype);
-    if (std::memcmp(&is[i], &expected, sizeof(float)) != 0 &&
-        !(std::abs(is[i] - expected) <= unit * (std::abs(expected) + 6.2e-5f)))
-      return false;
-  }
-  return true;
-}
-
-Found lost(const Passage& passage, const DumpedStep& left, const DumpedParameter& parameter, const DumpedStep& taken,
-           const DumpedParameter& same) {
-  const Assembled was = left.assembled(parameter, passage.left);
-  const bool of_weights = passage.taken == std::string("after");
-  if (!was.there() || (!of_weights && all_zero(was.values()))) return std::nullopt;
-  const Holdings holdings = taken.holdings(same, passage.taken);
-  std::vector<int> right, wrong, zero, owners;
-  std::string how;
-  bool stale = true;  // of weights: what is wrong is as it was before the step
-  for (const Part& part : holdings.parts) {
-    if (part.ranges.empty()) continue;
-    const auto elements_of = [&](const Part& of) {
-      Flat values;
-      for (const auto& [begin, end] : of.ranges)
-        values.insert(values.end(), was.values().begin() + begin, was.values().begin() + end);
-      return values;
-    };
-    const auto stored = taken.part(passage.taken + ("/" + parameter.name), part.rank, holdings);
-    const Flat should = elements_of(part), is = stored ? stored->values() : Flat(should.size());
-    const std::string dtype = stored ? stored->dtype : was.dtype;
-    if (passed(is, should, dtype, passage)) {
-      right.push_back(part.rank);
-      continue;
-    }
-    wrong.push_back(part.rank);
-    if (all_zero(is)) zero.push_back(part.rank);
-    if (how.empty() && !all_zero(is)) how = ", " + difference({static_cast<std::int64_t>(is.size())}, should, is);
-    const auto before = of_weights ? taken.part("before/" + parameter.name, part.rank, holdings) : std::nullopt;
-    stale = stale && before && same_bits(before->values(), is);
-    for (const Part& from : holdings.parts)
-      if (wrong.size() == 1 && from.ranges != part.ranges && passed(is, elements_of(from), dtype, passage))
-        owners.push_back(from.rank);
-  }
-  if (wrong.empty()) return std::nullopt;
-  const std::string axis = axis_between(taken.mesh, right, wrong);
-  const auto found = [&](const std::string& kind, const std::string& on, const std::string& what) {
-    return finding(kind, on, same, passage.taken, what);
-  };
-  if (of_weights && passage.how != Passage::exact && !right.empty())
-    return found(
-        stale ? "stale_shard" : "replicas_differ", axis,
-        (stale ? "still has the weights from before it on " : "is not what its masters say on ") + ranks_list(wrong));
-  if (!of_weights && !owners.empty() && zero.empty())
-    return found("moments_of_other_rank", axis_between(taken.mesh, {wrong[0]}, owners),
-                 fmt::format("is on rank {} what rank {} should have", wrong[0], owners[0]));
-  const auto copies_right = std::count_if(holdings.copies.begin(), holdings.copies.end(), [&](const auto& copy) {
-    return std::find_first_of(copy.begin(), copy.end(), right.begin(), right.end()) != copy.end();
-  });
-  if (!of_weights && holdings.copies.size() > 1 && copies_right == 1)
-    return found("moments_on_owner_only", axis, "is what it was only on " + ranks_list(right));
-  if (zero.size() == wrong.size()) return found(passage.lost, "", "is zero or absent on " + ranks_list(zero));
-  return found(passage.another, "", fmt::format("is another on {} than it should be{}", ranks_list(wrong), how));
-}
-
-// Adds a finding of one parameter. One that only says that copies differ, or that a number isn't finite, gives way to
-// one that says why; one without a kind to any other.
-void add(const Finding& found, DumpVerdict& verdict) {
-  const std::string& name = found.parameters.front();
-  const bool weak = found.kind.empty() || found.kind == "replicas_differ" || found.kind == "not_finite";
-  Finding* same = nullptr;
-  for (Finding& finding : verdict.findings) {
-    auto& names = finding.parameters;
-    const auto at = std::find(names.begin(), names.end(), name);
-    if (weak && at != names.end() && !finding.kind.empty() && finding.kind != found.kind) return;
-    if (!found.kind.empty() && finding.kind.empty() && at != names.end()) names.erase(at);
-    if (!found.kind.empty() && finding.kind == found.kind && finding.axis == found.axis) same = &finding;
-  }
-  if (same == nullptr)
-    verdict.findings.push_back(found);
-  else if (std::count(same->parameters.begin(), same->parameters.end(), name) == 0)
-    same->parameters.push_back(name);
-  verdict.findings.erase(std::remove_if(verdict.findings.begin(), verdict.findings.end(),
-                                        [](const Finding& finding) { return finding.parameters.empty(); }),
-                         verdict.findings.end());
-  verdict.verdict = Verdict::differs;
-  for (ParameterVerdict& parameter : verdict.parameters)
-    if (parameter.name == name && parameter.verdict != Verdict::differs) {
-      parameter.verdict = Verdict::differs;
-      parameter.reason = found.sentence;
-    }
-}
-
-// A verdict in which nothing was found of any parameter yet.
-DumpVerdict clean_of(const DumpedStep& step) {
-  DumpVerdict verdict;
-  verdict.verdict = Verdict::clean;
-  for (const DumpedParameter& parameter : step.parameters) {
-    verdict.parameters.emplace_back().name = parameter.name;
-    verdict.parameters.back().verdict = Verdict::clean;
-  }
-  return verdict;
 }
 
 }  // namespace
@@ -425,79 +466,55 @@ ParameterCase DumpedStep::read(const DumpedParameter& parameter) const {
   return whole;
 }
 
-DumpVerdict check_steps(const std::vector<DumpedStep>& steps, Question question, int threads,
-                        const std::function<void(std::size_t, std::size_t)>& progress) {
-  Judge judge(threads);
-  std::size_t done = 0, of = 0;
-  for (const DumpedStep& step : steps) of += step.parameters.size();
-  std::vector<Finding> found;
-  const auto note = [&](const Found& one) {
-    if (one) found.push_back(*one);
-    return one.has_value();
+std::vector<DumpedStep> read_dump(const std::vector<std::string>& paths) {
+  namespace fs = std::filesystem;
+  std::map<std::int64_t, RankFiles> files;  // by step
+  const auto open = [&](const std::string& path) {
+    DumpFile file = opened(path);
+    RankFiles& others = files[file.step];
+    const auto [other, fresh] = others.emplace(file.rank, file);
+    if (const DumpFile& first = fresh ? others.begin()->second : other->second; !fresh || first.world != file.world)
+      throw UsageError(fmt::format(
+          "{} and {} are rank {} of {} and rank {} of {} in step {}; keep dumps of two runs apart",
+          in_quotes(first.path), in_quotes(path), first.rank, first.world, file.rank, file.world, file.step));
   };
-  const auto noted = [&](const std::string& kind, const std::string& parameter) {
-    return std::any_of(found.begin(), found.end(), [&](const Finding& one) {
-      return (kind.empty() || one.kind == kind) && (parameter.empty() || one.parameters[0] == parameter);
-    });
-  };
-  for (std::size_t i = 0; i < steps.size() && !(i > 0 && noted("not_finite", "")); ++i) {
-    std::vector<const DumpedParameter*> parameters;
-    for (const DumpedParameter& parameter : steps[i].parameters)
-      if (parameter.elements > 0) parameters.push_back(&parameter);
-    std::stable_sort(parameters.begin(), parameters.end(),
-                     [](const auto* a, const auto* b) { return a->elements < b->elements; });
-    for (const DumpedParameter* parameter : parameters) {
-      const ParameterCase whole = steps[i].read(*parameter);
-      const std::string name = "/" + parameter->name;
-      if (progress) progress(++done, of);
-      const auto passes = [&](const auto& passages, const DumpedStep& left, const DumpedParameter& before) {
-        for (const Passage& passage : passages)  // a dump without a moment says nothing of it
-          if (steps[i].has(passage.taken + name) || steps[i].has(passage.left + name))
-            if (note(lost(passage, left, before, steps[i], *parameter))) return false;
-        return true;
-      };
-      if (question == Question::replicas) {
-        if (!noted("", parameter->name)) note(split(whole));
-        continue;
-      }
-      if (const Found bad = not_finite(whole, true)) throw UsageError("can't judge what follows: " + bad->sentence);
-      if (!note(not_finite(whole, false)) && passes(kFromMasters, steps[i], *parameter) &&
-          whole.grad.versions.size() < 2)
-        note(split(whole));
-      const DumpedParameter* before = i > 0 ? steps[i - 1].find(parameter->name) : nullptr;
-      if (before != nullptr && before->shape == parameter->shape && steps[i].step == steps[i - 1].step + 1)
-        passes(kBetweenSteps, steps[i - 1], *before);
-      judge.add(whole);
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      open(path);
+      continue;
     }
+    std::size_t found = 0;
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+      if (ends_with(entry->path().string(), ".safetensors")) open(entry->path().string()), ++found;
+    if (error || found == 0)
+      throw UsageError(fmt::format("there is no .safetensors file in {}{}; name the folder of a dump", in_quotes(path),
+                                   error ? ": " + error.message() : ""));
   }
-  DumpVerdict verdict = question == Question::replicas ? clean_of(steps[0]) : judge.verdict();
-  for (const Finding& finding : found) add(finding, verdict);
-  std::map<std::string, std::size_t> order;  // as the program listed them
-  for (const DumpedParameter& parameter : steps[0].parameters) order.emplace(parameter.name, order.size());
-  std::stable_sort(verdict.parameters.begin(), verdict.parameters.end(),
-                   [&](const auto& a, const auto& b) { return order[a.name] < order[b.name]; });
-  return verdict;
+  std::vector<DumpedStep> steps;
+  for (auto& [number, of_step] : files) steps.push_back(step_of(of_step));
+  return steps;
 }
 
-DumpVerdict check_loaded(const DumpedStep& saved, const DumpedStep& loaded) {
-  DumpVerdict verdict = clean_of(saved);
-  for (const DumpedParameter& parameter : saved.parameters) {
-    const DumpedParameter* same = loaded.find(parameter.name);
-    const std::string weights = "after/" + parameter.name;
-    if (parameter.elements == 0) continue;
-    if (saved.step != loaded.step || same == nullptr || same->shape != parameter.shape || !saved.has(weights) ||
-        !loaded.has(weights))
-      throw UsageError(
-          fmt::format("what was saved and what was loaded can't be compared: {} is not in step {} of both, "
-                      "with one shape; dump the same step of the same model",
-                      in_quotes(weights), saved.step));
-    for (const Passage& passage : kThroughCheckpoint) {
-      const Found found = lost(passage, saved, parameter, loaded, *same);
-      if (found) add(*found, verdict);
-      if (found && passage.taken != std::string("after")) break;  // the first moment that is lost
+std::vector<DumpedStep> read_files(const std::vector<std::pair<std::string, std::string>>& files,
+                                   const std::string& hyper, std::int64_t step) {
+  DumpFile all;  // as if one process had written one file
+  all.path = "--hyper";
+  all.step = step;
+  if (!hyper.empty()) all.metadata["hyper"] = Json::parse(hyper, nullptr, false);
+  for (const auto& [what, path] : files) {
+    const auto reader = std::make_shared<SafetensorsReader>(path);
+    for (std::size_t i = 0; i < reader->tensors().size(); ++i) {
+      const StoredTensor& tensor = reader->tensors()[i];
+      if (tensor.type == StoredType::other) continue;
+      if (what == "before") all.metadata["parameters"][tensor.name] = {{"shape", tensor.shape}};
+      if (all.metadata["parameters"].contains(tensor.name))
+        all.tensors.emplace_back(what + "/" + tensor.name, DumpedTensor{reader, i});
     }
+    if (all.tensors.empty())
+      throw UsageError(in_quotes(path) + " has no tensor of F32, BF16 or F16; name a file of weights");
   }
-  return verdict;
+  return {step_of({{0, all}})};
 }
 
 }  // namespace muonwalk::check

@@ -21,6 +21,8 @@ struct Step {
   double rounding = 0;                                    ///< The expected squares of the rounding of `after`.
   /// The rounding's share of the step, 0 to more than 1.
   double noise() const;
+  /// A distance that is this small, or this large beside the rounding of how weights are stored.
+  double within(double distance) const { return distance + 0.35 * noise(); }
 };
 /// `before` must outlive it. `dtype` is what `after` was rounded to; empty: to nothing.
 Step step_between(const Flat& before, const Flat& after, const std::string& dtype);
@@ -113,10 +115,8 @@ struct Subject {
   Habits& habits;
   const Cutting meant = meant_cutting(parameter);
 
-  /// A distance that is this small, or this large beside the rounding of how weights are stored.
-  double within(double distance) const { return distance + 0.35 * step.noise(); }
   /// What bf16's Newton–Schulz may differ by.
-  double limit() const { return within(0.025); }
+  double limit() const { return step.within(0.025); }
   /// The ways of all recipes, in float32 and then in bf16, each once; with the steps that hyper asks for, too, and with
   /// `more_steps`, 3 to 12 of them.
   std::vector<Orthogonalizer> ways(bool more_steps = false) const;

@@ -190,7 +190,7 @@ class Examination {
     const char* blind = "a later step can't be judged without momentum";
     if (all.empty()) return static_cast<void>(say(Verdict::unjudgeable, blind));
     // A known recipe within the roundings of a matrix of low rank is believed, unless a bug comes twice as near.
-    const double clean = s_within(0.05);
+    const double clean = step_.within(0.05);
     const auto right = std::find_if(all.begin(), all.end(), [](const Explanation& e) { return e.kind.empty(); });
     const bool believed =
         right != all.end() && right->fit.distance <= clean && right->fit.distance < 2 * all.front().fit.distance;
@@ -199,7 +199,7 @@ class Examination {
     for (const Explanation& other : all)
       if (other.kind != first.kind && (second == nullptr || other.fit.distance < second->fit.distance)) second = &other;
     const double distance = first.fit.distance, apart = second == nullptr ? 1 : second->fit.distance;
-    const double allowed = first.kind.empty() ? clean : s_within(0.045);
+    const double allowed = first.kind.empty() ? clean : step_.within(0.045);
     e_.likely = distance <= allowed;
     take(first, e_.likely && (first.kind.empty() || apart > std::max(2 * distance, distance + 0.02)));
     if (e_.sure) return;
@@ -213,7 +213,6 @@ class Examination {
   static std::string name_of(const Explanation* e) {
     return e == nullptr ? "nothing" : e->kind.empty() ? "a known recipe" : e->kind + " (" + e->how + ")";
   }
-  double s_within(double distance) const { return distance + 0.35 * step_.noise(); }
 
   void conclude() {
     Explanation& by = *e_.by;

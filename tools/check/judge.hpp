@@ -1,50 +1,9 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "tools/check/explanation.hpp"
+#include "tools/check/verdict.hpp"
 
 namespace muonwalk::check {
-
-enum class Verdict { clean, unknown, differs, unjudgeable };
-
-/// A bug, and all parameters that it explains.
-struct Finding {
-  std::string kind;  ///< An id of the catalogue; empty where something deviates and nothing in it explains that.
-  std::string axis;  ///< A mesh axis, "heads", "blocks", "experts"; or empty.
-  std::vector<std::string> parameters;
-  std::string sentence;
-};
-
-/// What was found of one parameter.
-struct ParameterVerdict {
-  std::string name;
-  Verdict verdict = Verdict::unknown;
-  std::string reason;     ///< One sentence; empty where it is clean.
-  std::string optimizer;  ///< What stepped it: "muon", "adamw", "sgd", "sign", "none"; or empty.
-  std::string recipe;     ///< Of the nearest recipe; or empty.
-  std::optional<double> distance, alpha, beta;
-  std::string alpha_law, beta_law;
-};
-
-/// Parameters that one known way explains.
-struct RecipeFound {
-  std::string recipe, coefficients;
-  std::optional<int> steps;
-  std::optional<bool> nesterov;
-  std::vector<std::string> parameters;
-};
-
-/// The verdict of a dump.
-struct DumpVerdict {
-  Verdict verdict = Verdict::unknown;
-  std::string reason;
-  std::vector<RecipeFound> recipes;
-  std::vector<Finding> findings;
-  std::vector<ParameterVerdict> parameters;
-};
 
 /// What is kept of one parameter of one step.
 struct Evidence : Described {
@@ -65,9 +24,6 @@ Evidence evidence_of(const ParameterCase& parameter, Habits& habits);
 
 /// What all of them are together.
 DumpVerdict verdict_of(std::vector<Evidence> all);
-
-/// What a bug of this kind is, from the catalogue, as the beginning of a sentence. Empty for a kind that isn't in it.
-std::string bug_text(const std::string& kind);
 
 /// Judges a dump, parameter by parameter. What it keeps of one is small (fits and distances), whatever its size, so a
 /// caller needs to hold one ParameterCase at a time.

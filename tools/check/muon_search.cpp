@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "src/errors.hpp"
 #include "tools/check/explanation.hpp"
@@ -118,7 +117,7 @@ Explanation nearest_recipe(const Subject& s) {
   for (const Input& input : s.moments.inputs) {
     const bool other = s.habits.nesterov && input.nesterov && *input.nesterov != *s.habits.nesterov;
     if (habit && input.kind.empty() && !other) best = nearer(s, s.meant, input, {*habit}, best);
-    if (best.fit.distance <= s.within(0.006)) return best;
+    if (best.fit.distance <= s.step.within(0.006)) return best;
   }
   if (habit && best.fit.distance > 0.3) return best;  // no other recipe's rounding is so far off
   for (const Input& input : s.moments.inputs)

@@ -16,6 +16,7 @@
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
 #include "tools/check/dump.hpp"
+#include "tools/check/verdict.hpp"
 
 namespace {
 

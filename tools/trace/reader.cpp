@@ -29,7 +29,7 @@ std::optional<int> rank_in_name(const std::string& name) {
   return rank;
 }
 
-// What is made of a rank later: its summary, its intervals, its lanes in a picture, and its notes.
+// What is made of a rank later: its summary, its intervals, and its notes.
 constexpr std::int64_t kBytesPerRank = 4096;
 
 // Completes a TraceFile, now that it is known what the whole file says of itself.

@@ -15,6 +15,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tools/check/tests/dump_writing.hpp"
+#include "tools/check/verdict.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::check;

@@ -108,7 +108,7 @@ def judged(folder):
     with tempfile.TemporaryDirectory() as place:
         run = subprocess.run([PROGRAM, str(folder), "--json", f"{place}/verdict.json"], capture_output=True, text=True)
         verdict = json.loads(Path(f"{place}/verdict.json").read_text())
-        # TODO: "unknown" isn't a false alarm, but the recipe is Keller Jordan's to the bit; the judge has to find it.
+        # Nor is "unknown" an accusation. A sharper judge would say "clean": the recipe is Keller Jordan's, to the bit.
         return "clean" if verdict["verdict"] in ("clean", "unknown") else run.stdout + run.stderr
 
 

@@ -15,7 +15,7 @@ using namespace muonwalk::testing;
 
 namespace {
 
-// What TraceBudget promises for a run without pictures.
+// What TraceBudget promises for a run.
 constexpr long kMostKilobytes = 1'200'000;
 
 // A compressed file, written a piece at a time: this program stays small, because the peak that is measured below

@@ -1,3 +1,5 @@
+#include "tools/check/verdict.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include "src/text/text.hpp"
 #include "src/text/units.hpp"
 #include "tools/check/dump.hpp"
-#include "tools/check/judge.hpp"
 
 namespace muonwalk::sim::page_texts {
 
