@@ -115,6 +115,18 @@ void add_slices(Collection& into, const Described& p) {
     Claim claim{is_data_axis(slices.axis) ? "dp_slices" : "tp_slices", slices.axis,
                 fmt::format("slice by slice of its {}, as {} cuts them", rows_or_columns(slices.of_rows), slices.axis)};
     if (s.count > 1) claim.kind = "expert_slabs", claim.axis = "experts";
+    if (const Index whole = slices.of_rows ? s.rows : s.cols; s.count == 1 && even(slices.sizes)) {
+      const Index each = whole / count, apart = slices.of_rows ? each * s.cols : each;
+      const Set one = strided(s.rows, s.cols), other = strided(s.cols), first = strided(count, apart);
+      into.add(
+          {"joined_other_dim", slices.axis, "its slices of " + slices.axis + " joined along the other dimension"},
+          {slices.of_rows ? Block{strided(each, s.cols), sums(first, other)} : Block{sums(first, one), strided(each)}});
+      Cutting normed{{"local_norm", slices.axis, "each slice divided by its own norm"}, into.all.front().blocks};
+      for (const Set& slice : mine)
+        normed.normed.push_back(slices.of_rows ? Block{strided(each, s.cols, slice.front() * s.cols), other}
+                                               : Block{one, slice});
+      if (normed.blocks.size() == 1) into.all.push_back(normed);
+    }
     // The slices themselves, or each slice's share of the parts: as the whole is cut, or as if it were a whole.
     const Sets meant = parts_of(p.blocks.sizes), local = parts_of(p.blocks.sizes, count);
     const bool along = slices.of_rows == meant_in_rows(p);
@@ -243,6 +255,8 @@ Cutting meant_cutting(const Described& parameter) {
 std::vector<Cutting> cuttings(const ParameterCase& parameter) {
   Collection into(parameter);
   into.add({}, meant_cutting(parameter).blocks);
+  if (const std::vector<Block> meant = into.all.front().blocks; meant.size() == 1 && into.s.rows == into.s.cols)
+    into.all.push_back({{"update_transposed", "", "transposed"}, meant, {{meant[0].cols, meant[0].rows}}});
   add_slices(into, parameter);
   for (const bool of_moments : {false, true}) {
     const Cutting parts = rank_parts(parameter, of_moments);

@@ -32,6 +32,8 @@ struct Block {
 /// A way to cut a parameter into matrices; its kind is empty for the meant way.
 struct Cutting : Claim {
   std::vector<Block> blocks = {};
+  std::vector<Block> lands = {};   ///< Where the update of each block goes; empty: where the block lies.
+  std::vector<Block> normed = {};  ///< Parts of it that were divided by norms of their own; empty: it by its norm.
 };
 
 /// What a parameter is as matrices: of more than two dimensions, `count` of them, each of the last two.

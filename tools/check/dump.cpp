@@ -27,8 +27,7 @@ constexpr const char* kMeant[] = {"muon", "adamw", "none"};       // as Meant ha
 constexpr const char* kRoles[] = {"weights", "grad", "moments"};  // as Role has them
 constexpr std::int64_t kMostRanks = 1'000'000, kMostElements = std::int64_t{1} << 48;
 
-// Why a piece of metadata is not as docs/dump-format.md says; whoever knows the file and the place makes a sentence of
-// it.
+// Why a piece of metadata is not as docs/dump-format.md says; who knows file and place makes a sentence of it.
 struct Wrong : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -57,11 +57,18 @@ std::optional<Explanation> of_parts(const Subject& s, const std::vector<Block>& 
     return e.fit = fit, true;
   };
   std::vector<std::string> kinds;
+  // Parts are as large as the first, and the last is padded where it is shorter.
+  const Index padding = static_cast<Index>(parts.size() * parts[0].rows.size() * parts[0].cols.size()) -
+                        static_cast<Index>(update.size());
   for (const Block& part : parts) {
     if (explains(part, part)) continue;
-    const bool swapped = std::any_of(parts.begin(), parts.end(), [&](const Block& o) { return explains(part, o); });
-    if (moved(part) && !swapped) return std::nullopt;
-    kinds.push_back(swapped ? "shard_of_other_rank" : "stale_shard");
+    Block before = part;
+    for (Index& row : before.rows) row -= padding;
+    const bool shifted = padding > 0 && before.rows.front() >= 0 && explains(part, before);
+    const bool swapped =
+        !shifted && std::any_of(parts.begin(), parts.end(), [&](const Block& o) { return explains(part, o); });
+    if (moved(part) && !swapped && !shifted) return std::nullopt;
+    kinds.push_back(shifted ? "padding_shifts" : swapped ? "shard_of_other_rank" : "stale_shard");
   }
   const auto same = static_cast<std::size_t>(kinds.empty() ? 0 : std::count(kinds.begin(), kinds.end(), kinds[0]));
   // Where all are right, sizes differ, not directions; where none moved, nothing is known.

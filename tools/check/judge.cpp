@@ -227,6 +227,8 @@ class Examination {
       static_cast<Claim&>(by) = {"eps_swallows", "", "ε is not small beside the norm of what is orthogonalized"};
     if (!by.kind.empty()) deviates(by);
     // The momentum tells of what weights alone don't show; one deviation of it is enough.
+    if (muon && !moments_.lawful && e_.deviations.empty() && by.input.of[2] == 0)
+      e_.deviations.push_back({"momentum_overwritten", "", "the stored momentum is not what its law gives"});
     if (by.kind.empty() && !e_.deviations.empty()) say(Verdict::differs, e_.deviations.back().how);
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "src/text/units.hpp"
 #include "tools/check/judge.hpp"
@@ -193,21 +194,60 @@ class Reading {
     return reading;
   }
 
+  // A kind for each row that is wrong: of several, the one that explains most rows, and would have changed fewest of
+  // the others. Empty where two do, or none.
+  static std::vector<std::string> chosen(const SizeReading& by, const std::vector<SizeRow>& rows) {
+    std::map<std::string, double> weights;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      std::set<std::string> changed;
+      for (const auto& [kind, factor] : wrong_factors(*by.law, rows[r])) changed.insert(kind);
+      for (const auto& [kind, factor] : wrong_factors(*by.law, rows[r]))
+        if (alike(rows[r].seen / by.rate, factor, rows[r].tolerance)) changed.erase(kind);
+      for (const std::string& kind : changed) weights[kind] -= 1e-6;
+      for (const std::string& kind : by.kinds[r]) weights[kind] += 1;
+    }
+    std::vector<std::string> all;
+    for (const std::vector<std::string>& kinds : by.kinds) {
+      std::string& best = all.emplace_back();
+      double most = 0;
+      for (const std::string& kind : kinds) {
+        if (weights[kind] == most && kind != "scale_padded") best.clear();  // padding explains much
+        if (weights[kind] > most) best = kind, most = weights[kind];
+      }
+    }
+    return all;
+  }
+
   // The law and the rate that leave least to explain.
   void sizes(const std::string& optimizer) {
     bool known = true;
     const std::vector<SizeRow> rows = size_rows(optimizer, known);
     if (rows.empty()) return;
-    SizeReading best;
+    std::vector<SizeReading> all;  // the best one by each law
     for (const ScaleLaw& law : kLaws) {
+      SizeReading& mine = all.emplace_back();
       std::vector<double> rates = {1};
       for (const SizeRow& row : rows) rates.push_back(row.seen / law(row.rows, row.cols));
       for (const double rate : rates)
         if (SizeReading reading = read(law, rate, rows, known);
-            rate > 0 && reading.cost < best.cost && (optimizer == "muon" || law.scale == Scale::none))
-          best = std::move(reading);
+            rate > 0 && reading.cost < mine.cost && (optimizer == "muon" || law.scale == Scale::none))
+          mine = std::move(reading);
     }
+    const SizeReading& best = *std::min_element(
+        all.begin(), all.end(), [](const SizeReading& a, const SizeReading& b) { return a.cost < b.cost; });
     if (known && optimizer == "muon" && best.cost > 900 && clipped(rows)) return;
+    std::vector<std::string> kinds = chosen(best, rows);
+    for (const SizeReading& other :
+         all) {  // without a learning rate, another law may say nearly as well that it is another bug
+      if (known || other.cost > best.cost + 20.0 / static_cast<double>(rows.size())) continue;
+      const std::vector<std::string> others = chosen(other, rows);
+      for (std::size_t r = 0; r < rows.size(); ++r)
+        if (kinds[r] != others[r]) kinds[r].clear();
+    }
+    std::vector<SizeRow> odd;
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      if (!best.kinds[r].empty() && best.kinds[r].front().empty()) odd.push_back(rows[r]);
+    const bool some_clipped = known && optimizer == "muon" && !odd.empty() && clipped(odd);
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const SizeRow& row = rows[r];
       Evidence& e = *row.of;
@@ -219,18 +259,11 @@ class Reading {
                 e);
         continue;
       }
-      // Of several kinds, that which explains most of the others.
+      if (some_clipped && best.kinds[r].front().empty()) continue;
       Claim claim{
-          "", "",
+          kinds[r], "",
           fmt::format("its update is scaled by {:.4f}, where {} of {:.0f} × {:.0f} is {:.4f}", row.seen / best.rate,
                       best.law->text, row.rows, row.cols, (*best.law)(row.rows, row.cols))};
-      std::ptrdiff_t most = 0;
-      for (const std::string& kind : best.kinds[r]) {
-        const std::ptrdiff_t of = std::count_if(best.kinds.begin(), best.kinds.end(), [&](const auto& kinds) {
-          return std::count(kinds.begin(), kinds.end(), kind) > 0;
-        });
-        if (of > most) claim.kind = kind, most = of;
-      }
       if (claim.kind == "scale_tp_local") claim.axis = slices_of(e).front().axis;
       found(claim, e);
     }

@@ -1,5 +1,4 @@
-// Which matrices, of what, by which Newton–Schulz: known recipes first, then everything that a bug may have made of
-// them.
+// Which matrices, of what, by which Newton–Schulz: known recipes first, then what a bug may have made of them.
 
 #include <fmt/format.h>
 
@@ -96,12 +95,19 @@ std::vector<Orthogonalizer> Subject::ways(bool more_steps) const {
 }
 
 Flat Subject::orthogonalized(const Input& input, const Cutting& cutting, const Orthogonalizer& by) const {
-  const Flat made = input.made(view);
-  Flat update(made.size());
-  for (const Block& block : cutting.blocks) {
-    const Matrix o = newton_schulz(block.taken(made), by.settings);
+  Flat made = input.made(view), update(made.size());
+  NewtonSchulzSettings settings = by.settings;
+  for (const Block& part : cutting.normed) {
+    const double norm = std::max(norm_of(part.taken(made).flat()), 1e-30);
+    part.each([&](std::size_t i) { made[i] = static_cast<float>(made[i] / norm); });
+  }
+  if (!cutting.normed.empty()) settings.normalization.cushion /= std::sqrt(static_cast<double>(cutting.normed.size()));
+  for (std::size_t b = 0; b < cutting.blocks.size(); ++b) {
+    const Matrix x = cutting.blocks[b].taken(made);
+    settings.threads = x.size() < 256 * 256 ? 1 : by.settings.threads;  // threads wait longer for each other than that
+    const Matrix o = newton_schulz(x, settings);
     const float* from = o.data();
-    block.each([&](std::size_t i) { update[i] = *from++; });
+    (cutting.lands.empty() ? cutting.blocks : cutting.lands)[b].each([&](std::size_t i) { update[i] = *from++; });
   }
   return update;
 }

@@ -13,6 +13,7 @@
 #include "src/io/float16.hpp"
 #include "src/numerics/bfloat16.hpp"
 #include "src/numerics/philox.hpp"
+#include "src/numerics/tree_sum.hpp"
 #include "src/optim/recipes.hpp"
 #include "src/optim/serial_muon.hpp"
 
@@ -180,7 +181,8 @@ Faulty faulty(const std::string& name, std::vector<std::int64_t> shape, const Mu
 
 void cut_by(ParameterCase& p, const char* axis, int dim, Index count) {
   Cut cut{axis, Cut::shard, dim, {}};
-  for (Index i = 0; i <= count; ++i) cut.bounds.push_back(p.shape[static_cast<std::size_t>(dim)] * i / count);
+  const Index whole = p.shape[static_cast<std::size_t>(dim)], each = (whole + count - 1) / count;  // as torch.chunk
+  for (Index i = 0; i <= count; ++i) cut.bounds.push_back(std::min(whole, each * i));
   p.cuts.push_back(cut);
   p.mesh = {{axis, static_cast<int>(count)}};
   p.parts.clear();
@@ -245,6 +247,68 @@ TEST_CASE("a judge: a step with one fault is named") {
   const std::vector<Plant> plants = {
       {"tp_slices", "tp", sliced("tp")},
       {"dp_slices", "dp", sliced("dp")},
+      {"joined_other_dim", "tp",
+       [](F& f) {
+         cut_by(f.p, "tp", 0, 2);
+         f.orthogonalize = [](F& g, const Matrix& u) {
+           const Index rows = u.rows() / 2, cols = u.cols();
+           Matrix beside(rows, 2 * cols), o = u;
+           for (Index i = 0; i < u.rows(); ++i)
+             for (Index j = 0; j < cols; ++j) beside(i % rows, i / rows * cols + j) = u(i, j);
+           beside = g.newton(beside);
+           for (Index i = 0; i < u.rows(); ++i)
+             for (Index j = 0; j < cols; ++j) o(i, j) = beside(i % rows, i / rows * cols + j);
+           return o;
+         };
+       }},
+      {"joined_other_dim", "tp",
+       [](F& f) {
+         cut_by(f.p, "tp", 1, 2);
+         f.orthogonalize = [](F& g, const Matrix& u) {
+           const Index rows = u.rows(), cols = u.cols() / 2;
+           Matrix below(2 * rows, cols), o = u;
+           for (Index i = 0; i < rows; ++i)
+             for (Index j = 0; j < u.cols(); ++j) below(j / cols * rows + i, j % cols) = u(i, j);
+           below = g.newton(below);
+           for (Index i = 0; i < rows; ++i)
+             for (Index j = 0; j < u.cols(); ++j) o(i, j) = below(j / cols * rows + i, j % cols);
+           return o;
+         };
+       }},
+      {"local_norm", "tp",
+       [](F& f) {
+         cut_by(f.p, "tp", 0, 4);
+         f.orthogonalize = [](F& g, Matrix u) {
+           for (Index begin = 0; begin < u.rows(); begin += 16) {
+             const float norm = static_cast<float>(frobenius_norm(g.rows(u, begin, begin + 16)));
+             for (Index i = begin * u.cols(); i < (begin + 16) * u.cols(); ++i) u.data()[i] /= norm;
+           }
+           F own = g;
+           own.settings.newton_schulz.normalization.cushion = 0.5;  // the norm of all four is 2, and stays
+           return own.newton(u);
+         };
+       }},
+      {"update_transposed",
+       "",
+       [](F& f) {
+         f.orthogonalize = [](F& g, const Matrix& u) {
+           const Matrix o = g.newton(u);
+           Matrix turned(o.cols(), o.rows());
+           for (Index i = 0; i < o.rows(); ++i)
+             for (Index j = 0; j < o.cols(); ++j) turned(j, i) = o(i, j);
+           return turned;
+         };
+       },
+       {64, 64}},
+      {"padding_shifts",
+       "dp",
+       [](F& f) {
+         cut_by(f.p, "dp", 0, 4);  // 13, 13, 13 and 11 rows
+         f.change_update = [](F&, Matrix& u) {
+           std::copy_backward(u.data() + 96 * 37, u.data() + 96 * 48, u.data() + 96 * 50);
+         };
+       },
+       {50, 96}},
       {"head_count", "heads",
        [](F& f) {
          f.p.blocks = {0, std::vector<std::int64_t>(8, 8)};
@@ -343,6 +407,15 @@ TEST_CASE("a judge: a step with one fault is named") {
            double squares = 0;
            for (const float value : g.m.flat()) squares += static_cast<double>(value) * value;
            g.m = scaled(g.m, static_cast<float>(1 / std::sqrt(squares)));
+           return u;
+         };
+       }},
+      {"momentum_overwritten", "",
+       [](F& f) {
+         f.input = [](F& g) {
+           g.momentum_step(g.of_gradient(), g.mu());
+           const Matrix u = g.looked_ahead(g.settings.nesterov);
+           g.m = g.newton(u);
            return u;
          };
        }},
