@@ -23,3 +23,11 @@ if(MUONWALK_SANITIZE)
     -fsanitize=${MUONWALK_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(muonwalk_compile_options INTERFACE -fsanitize=${MUONWALK_SANITIZE})
 endif()
+
+# compile_quickly(): what the calling folder compiles is not optimized where sanitizers watch. It takes half the time to compile, and
+# what it runs is short: numbers are multiplied in src.
+macro(compile_quickly)
+  if(MUONWALK_SANITIZE)
+    add_compile_options(-O0)
+  endif()
+endmacro()
