@@ -25,15 +25,17 @@ std::string defaults_table() {
                {"Nesterov"},
                {"divides by"},
                {"coefficients"},
-               {"scale"}});
+               {"scale"},
+               {"β₂", Side::right}});
   for (const Recipe& recipe : recipes()) {
     const MuonSettings& s = recipe.settings;
     table.row({recipe.name, fmt::format("{:g}", s.lr), fmt::format("{:g}", s.momentum),
                fmt::format("{:g}", s.weight_decay),
                fmt::format("{}{}", s.nesterov ? "on" : "off", recipe.has_nesterov ? "" : ", fixed"),
-               line_text("divides by", s), recipe.coefficients, line_text("scale", s)});
+               line_text("divides by", s), recipe.coefficients, line_text("scale", s),
+               s.second_moment.used ? fmt::format("{:g}", s.second_moment.beta2) : ""});
   }
-  return table.text();
+  return table.text() + "\nAll take five steps of Newton–Schulz. β₂: two divide by a second moment, too.";
 }
 
 std::string classes_text() {
@@ -104,6 +106,8 @@ std::string surprises_text(std::uint64_t seed) {
       "three steps, with torch.compile of PyTorch 2.13.0 on a CPU; the recipes are the eager ones",
       "torch.optim.Muon: its docstring writes m = μ m + g and an ε that is added; its code takes the mean (lerp), and "
       "the larger of norm and ε",
+      "nanochat's class has no defaults; its training script passes a decay of 0.28 that falls to zero, and a momentum "
+      "that rises from 0.85 to 0.97 and falls to 0.9. Moonlight's script says that lr 0.02 is good, and takes 0.001",
       "Megatron-LM has momentum 0.9 on its command line and 0.95 in its config, and Nesterov off in both, while the "
       "Megatron class's own default is on"};
   std::string text = "What may surprise, on a random 64 × 160 where it is measured:";

@@ -14,8 +14,7 @@ double rms_of(const Matrix& x);
 /// ‖x − y‖, Frobenius' norm in double precision. Throws std::invalid_argument where the shapes differ.
 double distance(const Matrix& x, const Matrix& y);
 
-/// The gradient of step `step` (counted from 0) that all tables are made from: random numbers without a mean, of
-/// variance 1.
+/// The gradient of step `step` (counted from 0) of all tables: random numbers without a mean, of variance 1.
 Matrix noise(Shape shape, std::uint64_t seed, int step);
 
 /// Settings with one thread, and with chains, so that every processor comes to the same digits.

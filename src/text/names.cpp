@@ -134,16 +134,20 @@ std::map<std::string, std::string> short_names(const std::vector<std::string>& n
   for (const bool cut : {false, true})
     for (const std::string& name : names) {
       if (fits(name) == cut || all.count(name) > 0) continue;
-      std::string shorter = name;
+      std::string shorter = name, piece;
       if (cut) {
-        const bool ends = name.size() > weight.size() + begin.size() && ends_with(name, weight);
-        shorter = (begin.empty() ? "" : "…") +
-                  name.substr(begin.size(), name.size() - begin.size() - (ends ? weight.size() : 0));
+        const std::size_t bracket = ends_with(name, "]") ? name.rfind('[') : std::string::npos;
+        if (bracket != std::string::npos && bracket > begin.size()) piece = visible_name(name.substr(bracket));
+        if (width_of(piece) > most - 12) piece.clear();  // there is no room for it
+        shorter = name.substr(0, piece.empty() ? std::string::npos : bracket);
+        if (shorter.size() > weight.size() + begin.size() && ends_with(shorter, weight))
+          shorter.resize(shorter.size() - weight.size());
+        shorter.replace(0, begin.size(), begin.empty() ? "" : "…");
       }
-      std::string shown = visible_name(shorter, most);
+      std::string shown = visible_name(shorter, most - width_of(piece)) + piece;
       for (int number = 2; !taken.insert(shown).second; ++number) {
         const std::string mark = fmt::format("~{}", number);
-        shown = visible_name(shorter, most - width_of(mark)) + mark;
+        shown = visible_name(shorter, most - width_of(piece + mark)) + piece + mark;
       }
       all[name] = shown;
     }

@@ -40,8 +40,8 @@ std::string visible_name(const std::string& name, int most);
 
 /// The names of a model for a narrow column, each with at most `most` characters (at least 12), by what they are short
 /// for: two that differ look different. What all long ones begin with is left out, and so is ".weight"; of what is
-/// still too long the middle; and where two would then be the same, the later ones are numbered: "…0.mlp.up_proj",
-/// "…proj~2".
+/// still too long the middle, but not the part that a matrix is split into; and where two would then be the same, the
+/// later ones are numbered: "…0.mlp.up_proj", "…proj~2", "…q_proj[head 0]".
 std::map<std::string, std::string> short_names(const std::vector<std::string>& names, int most);
 
 /// Several names with commas between, and how many more there are where they are many: "w, bias and 3 more".
@@ -53,7 +53,7 @@ std::string alternatives(const std::vector<std::string>& words);
 /// The name for a sentence, in quotes: "\"w\"". Quotes and backslashes in the name are preceded by a backslash.
 std::string in_quotes(const std::string& name);
 
-/// A value as it can stand behind its option: as it was typed where that is a plain word, '' where it is empty, else in
+/// A value as it can stand behind its option: as it was typed where that is a plain word, '' where empty, else in
 /// quotes.
 std::string as_typed(const std::string& value);
 

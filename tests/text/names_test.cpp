@@ -144,6 +144,13 @@ TEST_CASE("short_names: those that fit stay; two that differ look different, how
   CHECK(two.at("model.layers.0.self_attn.q_proj.weight") == "…self_attn.q_proj");
   CHECK(two.at("model.layers.0.mlp.up_proj.weight") == "…mlp.up_proj");
   CHECK(two.at("lm_head.weight") == "lm_head.weight");
+  const std::string q = "model.layers.0.self_attn.q_proj.weight[head 0]",
+                    k = "model.layers.0.self_attn.k_proj.weight[k]";
+  const std::map<std::string, std::string> parts = short_names({q, k}, 23);
+  CHECK(parts.at(q) == "…q_proj[head 0]");
+  CHECK(parts.at(k) == "…k_proj[k]");
+  CHECK(short_names({q, "v.weight.other.long.name"}, 23).at(q) == "model.l….q_proj[head 0]");
+  CHECK(short_names({q}, 12).at(q) == "model…ead 0]");
 
   std::mt19937 random(3);
   const std::vector<std::string> words = {"model",  "layers", "0",    "11", "mlp",

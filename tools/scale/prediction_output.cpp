@@ -101,7 +101,7 @@ void append_extrapolations(std::vector<std::string>& lines, const std::vector<Te
 
 using Json = nlohmann::ordered_json;
 
-Json terms_json(const std::vector<Term>& terms, const char* amount) {
+Json terms_json(const std::vector<Term>& terms, const char* amount, double unit = 1) {
   Json list = Json::array();
   for (const Term& term : terms) {
     Json inputs = Json::array();
@@ -111,7 +111,7 @@ Json terms_json(const std::vector<Term>& terms, const char* amount) {
       inputs.push_back(each);
     }
     list.push_back({{"name", term.kind->name},
-                    {amount, term.amount},
+                    {amount, unit * term.amount},
                     {"formula", term.formula},
                     {"extrapolated", term.extrapolated()},
                     {"inputs", inputs}});
@@ -297,14 +297,11 @@ std::vector<std::string> run_text(const TrainingRun& run, const RunAnswer& predi
 
 std::string run_json(const TrainingRun& run, const RunAnswer& prediction, const std::pair<RunBand, RunBand>& band) {
   const auto side = [&run](const RunStep& step) {
-    Json terms = Json::array();
-    for (const Term& term : step.seconds)
-      terms.push_back({{"name", term.kind->name}, {"ms", kMilliseconds * term.amount}, {"formula", term.formula}});
     return Json{{"step_ms", kMilliseconds * step.step()},
                 {"optimizer_ms", kMilliseconds * step.optimizer},
                 {"memory_gb", step.memory() / kGigabyte},
                 {"fits", fits_in(run, step)},
-                {"terms", terms}};
+                {"terms", terms_json(step.seconds, "ms", kMilliseconds)}};
   };
   const auto end = [](const RunBand& each) {
     return Json{{"extra_ms", kMilliseconds * each.extra}, {"extra_percent", 100 * each.share}};

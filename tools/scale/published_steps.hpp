@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,7 @@ struct PublishedStep {
   std::string what;  ///< "175B, selective recomputation"
   double predicted = 0;
   double published = 0;
-  const char* unit = "";      ///< "s", "%", "B" or "GB/s".
+  const char* unit = "";      ///< "s", "ms" or "%".
   std::string miss = {};      ///< Why it differs, where it differs by more than 10 %.
   bool extrapolated = false;  ///< The prediction reads a curve outside of what was measured.
   double low = 0, high = 0;   ///< The band of the prediction, where products were not measured; 0: none.
@@ -28,22 +27,18 @@ std::vector<PublishedStep> megatron_steps();
 /// FLOPs, from which the batch follows; the step is predicted for that batch.
 std::vector<PublishedStep> muon_steps();
 
-/// The bytes of the published run ("Distributed Muon: Field Notes & Reproducibility Artifacts", Jen Wei, 2025), by plan
-/// (lesson 13). These have to be equal.
-std::vector<PublishedStep> published_bytes();
-
-/// All of the above as tables of at most 100 columns, each with its source and with its misses below it.
+/// Both as tables of at most 100 columns, each with its source and with its misses below it.
 std::string published_steps_text();
 
 /// What Muon adds to a step of AdamW, of two runs that differ in nothing else, beside what the model says of the same
-/// run (tools/scale/runs), and what it would be if Muon cost nothing or T·m/B. All are shares of AdamW's published
-/// step.
+/// run (tools/scale/runs), and what it would be if Muon cost nothing or T·m/B. All in shares of AdamW's step.
 struct PublishedPair {
   std::string what;                     ///< "GPT-2 124M, 8 × H100"
   double adamw = 0;                     ///< Published, in seconds.
   double published = 0, predicted = 0;  ///< What Muon adds.
   double low = 0, high = 0;             ///< The band of the prediction.
-  std::optional<double> jordan;         ///< T·m/B, where the tokens of a step are published.
+  double jordan = 0;                    ///< T·m/B.
+  bool tokens = false;                  ///< Whether the tokens of a step are published; else they are supposed.
 
   /// Predicted minus published: 0.01 is a point.
   double error() const { return predicted - published; }

@@ -14,24 +14,14 @@
 #include "tools/scale/json_fields.hpp"
 
 namespace muonwalk::sim {
+
+namespace page_texts {
+extern const char* const gpus;  // embed_texts
+}
+
 namespace {
 
 constexpr double kTera = 1e12, kMicro = 1e-6;
-
-// Data sheets, dense: peaks in TFLOP/s, memory in GiB and GB/s, its link to other GPUs in GB/s and one direction.
-struct KnownGpu {
-  const char* part;     // of its name
-  const char* cluster;  // one whose accelerator has the same cores, for the efficiency of products; or nullptr
-  double bf16, fp32, gibibytes, gigabytes_per_second, link;
-};
-constexpr KnownGpu kGpus[] = {
-    {"GB300", "gb300-nvl72", 2500, 80, 279, 8000, 900}, {"GB200", nullptr, 2500, 80, 186, 8000, 900},
-    {"B300", nullptr, 2250, 75, 270, 8000, 900},        {"B200", nullptr, 2250, 75, 180, 8000, 900},
-    {"H200", "h200-ndr", 989, 67, 141, 4800, 450},      {"H100", "h100-ndr", 989, 67, 80, 3350, 450},
-    {"H800", "h100-ndr", 989, 67, 80, 3350, 200},       {"A100", "a100-selene", 312, 19.5, 80, 2039, 300},
-    {"A800", "a100-selene", 312, 19.5, 80, 2039, 200},  {"4090", "rtx4090-100gbe", 165, 82.6, 24, 1008, 32},
-    {"A6000", nullptr, 154.8, 38.7, 48, 768, 32},       {"A4000", nullptr, 76.7, 19.2, 16, 448, 32},
-    {"L40S", nullptr, 362, 91.6, 48, 864, 32},          {"MI300X", nullptr, 1307, 163.4, 192, 5300, 448}};
 
 // What NCCL reaches of a link: inside of a node 20.6 of the 25 GB/s of one of NVLink 4 (src/graph/topo.h), between
 // nodes 48.5 of the 50 of NDR (SimAI, calbusbw.h).
@@ -120,23 +110,26 @@ class RunReader {
   void read_gpu(JsonFields gpu) {
     Accelerator& device = run_.cluster.accelerator;
     device.name = visible_name(gpu.text("name"));
-    for (const KnownGpu& each : kGpus)
-      if (gpu_ == nullptr && device.name.find(each.part) != std::string::npos) gpu_ = &each;
-    const auto take = [&](const char* name, double unit, double KnownGpu::*member) {
+    // Data sheets, dense: peaks in TFLOP/s, memory in GiB and GB/s, the link to other GPUs in GB/s and one direction;
+    // and a cluster whose accelerator has the same cores, for the efficiency of products.
+    for (const nlohmann::json& each : nlohmann::json::parse(page_texts::gpus))
+      if (gpu_.is_null() && device.name.find(each["part"]) != std::string::npos) gpu_ = each;
+    const auto take = [&](const char* name, double unit) {
       if (gpu.has(name)) return gpu.number(name, unit);
-      if (gpu_ == nullptr)
+      if (gpu_.is_null())
         gpu.refuse(name, "is missing, and no GPU called " + in_quotes(device.name) + " is known to take it from");
-      assume(gpu, name, fmt::format("{:g}, of the data sheet of {}", gpu_->*member, gpu_->part));
-      return gpu_->*member * unit;
+      const double value = gpu_[name];
+      assume(gpu, name, fmt::format("{:g}, of the data sheet of {}", value, gpu_["part"].get<std::string>()));
+      return value * unit;
     };
-    device.flops_per_second = take("bf16_tflops", kTera, &KnownGpu::bf16);
-    run_.newton_schulz_flops_per_second = take("fp32_tflops", kTera, &KnownGpu::fp32);
-    device.memory_bytes = take("memory_gb", kGibibyte, &KnownGpu::gibibytes);  // a card of "80 GB" has 80 GiB
-    device.memory_bytes_per_second = take("memory_gb_per_s", kGigabyte, &KnownGpu::gigabytes_per_second);
+    device.flops_per_second = take("bf16_tflops", kTera);
+    run_.newton_schulz_flops_per_second = take("fp32_tflops", kTera);
+    device.memory_bytes = take("memory_gb", kGibibyte);  // a card of "80 GB" has 80 GiB
+    device.memory_bytes_per_second = take("memory_gb_per_s", kGigabyte);
     run_.launch = number(gpu, "launch_us", kMicro, 4, "µs between one kernel and the next");
     device.source = "the run file";
-    if (gpu_ != nullptr && gpu_->cluster != nullptr)
-      device.product_efficiency = cluster_of(gpu_->cluster).accelerator.product_efficiency;
+    if (!gpu_.is_null() && gpu_["cluster"] != "")
+      device.product_efficiency = cluster_of(gpu_["cluster"]).accelerator.product_efficiency;
     else
       assume(fmt::format("no efficiency of products is known for {}: the middle of those of other GPUs is taken",
                          device.name));
@@ -172,9 +165,10 @@ class RunReader {
 
   void read_links(JsonFields& cluster, int gpus, int node) {
     run_.cluster.name = "the run's cluster";
-    if (!cluster.has("inside_gb_per_s") && gpu_ == nullptr && node > 1)
+    if (!cluster.has("inside_gb_per_s") && gpu_.is_null() && node > 1)
       cluster.refuse("inside_gb_per_s", "is missing, and can't be known without a known GPU");
-    const double inside = number(cluster, "inside_gb_per_s", kGigabyte, gpu_ != nullptr ? gpu_->link : 1, "GB/s");
+    const double inside = number(cluster, "inside_gb_per_s", kGigabyte,
+                                 gpu_.is_null() ? 1 : gpu_["inside_gb_per_s"].get<double>(), "GB/s");
     const double inside_wait = number(cluster, "inside_us", kMicro, 10, "µs");
     run_.cluster.levels.push_back(
         {"inside of a node", node, kInsideShare * inside, inside_wait, {}, {}, "the run file"});
@@ -459,7 +453,7 @@ class RunReader {
   JsonFile file_;
   JsonFields root_;
   TrainingRun run_;
-  const KnownGpu* gpu_ = nullptr;
+  nlohmann::json gpu_;  // of gpus.json; null: none is known
   bool sized_ = false;
 };
 

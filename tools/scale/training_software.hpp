@@ -72,8 +72,7 @@ struct TrainingSoftware {
 };
 
 /// A constant that was fitted to the runs of 1B, 3B and 8B models in records/ultrascale_runs.csv. All of these hold for
-/// every model, layout and number of nodes; whatever else the model of a training run reckons with was published or is
-/// counted.
+/// every model, layout and number of nodes; all else was published or is counted.
 struct FittedConstant {
   double TrainingSoftware::*member;  ///< The member that it is the value of, for nanotron.
   const char* name;                  ///< "product efficiency"
