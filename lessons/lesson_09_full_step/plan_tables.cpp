@@ -57,8 +57,7 @@ std::pair<std::string, std::string> before_and_after(const PlannedPhase& planned
 }
 
 // How many ranks of a pipeline stage need each parameter of the first buffer whole, because they own an element of it:
-// its owners in dp, times tp. "w0 2 ranks, w1 2, w3 8", in at most `columns` characters; "…" stands for those that do
-// not fit.
+// its owners in dp, times tp. "w0 2 ranks, w1 2, w3 8", in at most `columns` characters; "…" for what doesn't fit.
 std::string holders_text(const Layout& layout, int columns) {
   const std::string more = ", …";
   std::string text;

@@ -43,8 +43,7 @@ std::string owners_table(const std::vector<NamedLayout>& layouts);
 std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered,
                            const std::vector<NamedLayout>& experts = {});
 
-/// What a TP rank has of each of these parameters, as parameters of that shape that TP does not cut. Throws as tp_shape
-/// does.
+/// What a TP rank has of each of these parameters, as parameters that TP does not cut. Throws as tp_shape does.
 std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int tp);
 
 /// What Muon takes of a published model (model_tensors). TP cuts it as Megatron-LM does, but leaves experts whole, as

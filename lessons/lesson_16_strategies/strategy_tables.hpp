@@ -32,8 +32,7 @@ struct Price {
 Price parse_price(const std::string& text);
 
 /// The price on a cluster of tools/scale, a name or a file: the links of the outermost level that a group of the grid
-/// crosses, and the operations of products as large as one of the mean matrix. Throws UsageError as cluster_of and
-/// group_spread do.
+/// crosses, and the operations of products as large as the mean matrix's. Throws as cluster_of and group_spread do.
 Price price_on(const std::string& cluster, const Grid& grid, const std::vector<Parameter>& parameters);
 
 /// Strategies with what each of them costs, in the order of their letters.

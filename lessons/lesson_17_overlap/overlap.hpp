@@ -19,7 +19,7 @@ enum class Schedule {
 /// memory in here, so it must be waited for.
 class PostedGather {
  public:
-  /// Room for the bucket. `counts` are the elements that each DP rank owns (Layout::dp_counts); in bf16 2-byte elements
+  /// Room for the bucket. `counts` are the elements that each DP rank owns (Layout::dp_counts); in bf16, 2 bytes each
   /// travel.
   PostedGather(Communicator& dp, std::vector<Index> counts, Precision precision);
   /// Puts this rank's shard into its place, rounded where it travels as bf16. Not while it travels. Throws

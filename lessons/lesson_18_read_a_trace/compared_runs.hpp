@@ -17,7 +17,7 @@ namespace muonwalk::sim {
 NamedNumbers call_counts(const Summary& summary);
 
 /// Calls and bytes from the ledgers, which the transports kept while they sent, without any trace: what a trace must
-/// agree with.
+/// say.
 NamedNumbers ledger_counts(const RunTrace& run);
 
 /// Writes a run as --trace does and reads it back as muonwalk-trace does: what any reader of the file would see, but
@@ -29,8 +29,7 @@ TraceFile written_and_read(const RunTrace& run);
 /// are not in it: how many there are depends on the clock.
 NameTally tally_by_name(const TraceFile& file, const RankSummary& rank);
 
-/// Takes all those events for calls, in every line of every rank: what a reader gets who forgets that ranges have
-/// names, too.
+/// Takes all those events for calls, in every line of every rank: what one gets who forgets that ranges have names.
 void take_names_for_calls(const std::vector<TraceFile>& files, Summary& summary);
 
 /// What the communication of a run comes to, on all ranks that were traced.

@@ -55,7 +55,7 @@ std::optional<double> leading_steps(const std::vector<float>& first, const std::
 /// number kSmoothedSteps have no mean.
 std::optional<double> reached_in_training(const LossCurve& curve, float loss);
 
-/// At which step the held-out loss is first at or below `loss`. Between two validations the loss is taken to fall in a
+/// At which step the held-out loss is first at or below `loss`. Between two validations it is taken to fall in a
 /// straight line.
 std::optional<double> reached_held_out(const LossCurve& curve, float loss);
 

@@ -91,8 +91,7 @@ class Processor {
   /// momentum() of steps.hpp.
   virtual void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings,
                         float* update) = 0;
-  /// orthogonalize() of steps.hpp, in place; the host waits for the norm, which decides whether there is anything to
-  /// iterate on.
+  /// orthogonalize() of steps.hpp, in place; the host waits for the norm, which says whether there is anything to do.
   virtual void orthogonalize(float* matrix, Shape shape, const MuonSettings& settings,
                              const std::string& parameter) = 0;
   /// apply() of steps.hpp.

@@ -73,8 +73,7 @@ std::string row(const std::string& what, const std::string& who, const std::stri
   // A long name has a line to itself.
   if (text_width(what) >= widths.name)
     return "  " + what + "\n      " + row("", who, predicted, counted, messages, mark);
-  // Numbers from the least to the most stand under both headings. A long one takes some of the room before the
-  // messages.
+  // Numbers from the least to the most stand under both headings. A long one takes room from the messages.
   const int room = predicted.empty() ? widths.predicted + widths.counted : widths.counted;
   const std::string bytes = cell(counted, room, false);
   const int left_for_messages = room + kMessageColumns - text_width(bytes);

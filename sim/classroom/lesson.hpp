@@ -74,8 +74,7 @@ class LessonCore {
   /// LessonInfo::traced switches it on.
   const RunTrace& trace() const;
 
-  /// What the ranks' world has besides what was asked for: hosts, a slower link. To be changed before any rank is
-  /// started.
+  /// What the ranks' world has besides what was asked for: hosts, a slower link. To be changed before ranks start.
   WorldSetUp& set_up() { return options_.set_up; }
 
   /// Runs `work` in the parent and nowhere else; what it throws ends the program as an error of a step
@@ -198,8 +197,7 @@ class Lesson : public LessonCore {
   }
 
   /// Compares such matrices in a check that is made over and over: it prints nothing while the ranks equal the
-  /// reference. The first that finds a difference says so at once, as a check does; sum_up_checks prints a line for
-  /// all.
+  /// reference. The first that finds a difference says so at once, as a check does; sum_up_checks prints one line.
   template <class Reference>
   void quiet_check(const std::string& what, std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&),
                    const Reference& reference) {

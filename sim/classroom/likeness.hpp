@@ -17,8 +17,7 @@ struct Look {
 /// Puts something behind the end of what a reader is given, by which it is recognized in an answer.
 void guard_end(Flat& values);
 
-/// What a wrong matrix looks like, as one or two sentences; empty where nothing is recognized. Values are compared by
-/// their bits.
+/// What a wrong matrix looks like, as one or two sentences; empty where nothing is recognized. Bits are compared.
 ///
 /// `slices` is the number of equal slices, along its rows or its columns, that the right matrix is made of; `looks` are
 /// what an exercise knows of besides. Recognized are: one of the looks; the right values under another shape; zeros,

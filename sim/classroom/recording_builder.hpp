@@ -19,8 +19,7 @@ class RecordingBuilder {
   /// The first line of the output, which is recorded also where nothing of it is printed.
   void heading(const std::string& printed);
 
-  /// A line that was printed; its colours are dropped. It belongs to the last step so far, or stands before all of
-  /// them.
+  /// A line that was printed; its colours are dropped. It belongs to the last step so far, or to none.
   void line(const std::string& printed);
 
   /// A step has ended on all ranks; the lines that follow are its own.

@@ -28,8 +28,7 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kCanaries = 64, kBetween = 64;
 constexpr int kAlive = 0x5afe57ac;
 
-// There are no pages that nobody may touch: every 64 bytes of the lowest 4 KiB of a stack lies a number that has to
-// stay.
+// No page is forbidden here: every 64 bytes of the lowest 4 KiB of a stack lies a number that has to stay.
 struct Fiber {
   emscripten_fiber_t context;
   std::unique_ptr<char[]> memory, asyncify;

@@ -76,8 +76,7 @@ RefusalDuty refusal_duty(const LaunchOptions& options, const Environment& enviro
 /// the UsageError that is thrown where it is shorter than 16 bytes, or 32 digits where all of it are hex digits.
 Secret secret_from_text(const std::string& text, const std::string& from);
 
-/// The secret in a file that is this user's, that nobody else may read, and that is not a symbolic link; else
-/// UsageError.
+/// The secret in a file that is this user's, that nobody else may read, and no symbolic link; else UsageError.
 Secret secret_from_file(const std::string& path);
 
 /// The secret of one run: from the launch's secret and a number that rank 0 draws for the run, so that two runs with

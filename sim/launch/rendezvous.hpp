@@ -23,8 +23,7 @@ class Rendezvous {
   Listener& listener() { return listener_; }
   /// The secret of the launch.
   const Secret& secret() const { return secret_; }
-  /// Everybody is there. To be called before anybody is told so: a later run of the same launch may use the same
-  /// folder.
+  /// Everybody is there. To be called before anybody is told so: a later run of the launch may use its folder.
   void close();
 
  private:

@@ -9,8 +9,7 @@
 
 namespace muonwalk::sim {
 
-/// What an agent and the parent tell each other. Both are of the same program (Hello), so numbers go as they lie in
-/// memory.
+/// What an agent and the parent tell each other. Both are one program (Hello), so numbers go as they lie in memory.
 enum class AgentFrame : std::uint8_t {
   hello,       ///< agent: who it is (Hello)
   begin,       ///< parent: a world begins; 32 bytes, the run number (secret_of_run)

@@ -12,8 +12,7 @@ namespace muonwalk::sim {
 std::unique_ptr<KeyStore> board_for(const Options& options);
 
 /// Connects one rank to its groups over Gloo, a context of its own for each group, and where NCCL was asked for, over
-/// that as well. What Gloo's waits are limited to is `timeout`; NCCL's, in which no rank computes, to --timeout as
-/// well.
+/// that as well. Gloo's waits are limited to `timeout`; NCCL's, in which no rank computes, to --timeout.
 std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, KeyStore& store, Progress& progress,
                                               std::chrono::milliseconds timeout);
 

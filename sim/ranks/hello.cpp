@@ -39,8 +39,7 @@ std::string build_of_this_program() {
   return digest_text(all);
 }
 
-// Newton–Schulz of a small matrix: enough for two processors, or two compilers, that round differently to be told
-// apart.
+// Newton–Schulz of a small matrix: enough to tell processors or compilers apart that round differently.
 std::string digest_of_products(Products products) {
   constexpr Index rows = 37, cols = 53;
   Matrix x(rows, cols);

@@ -12,8 +12,7 @@ namespace muonwalk::sim {
 /// The address of a host: "10.77.0.1" for the first.
 std::string host_address(int host);
 
-/// What the kernel counted at this host's end since the cable was laid, in bytes, with the headers of Ethernet, IP and
-/// TCP.
+/// What the kernel counted at this host's end since the cable was laid, in bytes, headers of Ethernet, IP and TCP too.
 struct LinkBytes {
   std::int64_t sent = 0;      ///< what has left this host
   std::int64_t received = 0;  ///< what has come to it

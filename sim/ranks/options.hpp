@@ -20,8 +20,7 @@ namespace muonwalk::sim {
 class StopRequest;
 
 /// What a rank knows without talking to anybody: its number and coordinates, the grid, and what was asked for on the
-/// command line. The serial reference of a lesson is handed it as well, to know which rank's result it should
-/// compute.
+/// command line. The serial reference of a lesson is handed it as well, to know whose result to compute.
 struct RankInfo {
   Place place;                            ///< the rank's number and coordinates
   Grid grid;                              ///< the whole run's
@@ -48,8 +47,8 @@ enum class NetworkKind { own, shared };
 
 /// A fault on purpose: `--fault kill:3:2` lets rank 3 be killed at the start of step 2; step 0 is the rendezvous.
 struct Fault {
-  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, computes forever, or
-  /// never connects.
+  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, computes forever, never
+  /// connects.
   enum class Kind { none, kill, exit, raise, stop, hang, spin, never_connect };
   Kind kind = Kind::none;  ///< none: no fault
   int rank = -1;           ///< the rank that has it
@@ -71,8 +70,7 @@ struct WorldSetUp {
   /// Where the system does not let ranks have that, two addresses of the loopback stand in for the hosts, and a line on
   /// standard error says so. Empty: all are on this host, as are ranks that a launcher started, or that are fibers.
   std::vector<int> host_of_rank;
-  /// How slow every rank's link to the others is made to be (slow_link.hpp), over Gloo or memory; nothing: as fast as
-  /// it is.
+  /// How slow every rank's link to the others is made to be (slow_link.hpp), over Gloo or memory; nothing: as it is.
   std::optional<LinkSpeed> link;
   /// Where ranks read whether to stop (LessonCore::stop_when_asked); null: a signal ends the run.
   std::shared_ptr<StopRequest> stops;

@@ -25,8 +25,7 @@
 namespace muonwalk::sim {
 namespace {
 
-// Ranks that are processes leave timeouts to the parent, which sees all of them and can name the one that is to
-// blame.
+// Ranks that are processes leave timeouts to the parent, which sees all of them and can say who is to blame.
 constexpr std::chrono::milliseconds kRanksWait = std::chrono::hours(24);
 
 // The rank's side of a world: one rank in a process of its own, which was forked for it (fork_rank).

@@ -23,8 +23,7 @@ struct ProgressSlot {
   char step[128];  ///< the title of the step
 };
 
-/// The slots of all ranks, mapped before the fork. When a rank falls silent, the slots tell which one and in which
-/// step.
+/// The slots of all ranks, mapped before the fork. When a rank falls silent, they tell which one and in which step.
 class Progress {
  public:
   /// Maps a slot for each rank; all of them are at Stage::starting.

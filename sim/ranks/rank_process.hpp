@@ -54,8 +54,7 @@ struct Pipe {
 Pipe open_pipe();
 
 /// Throws RunError when this process has threads. A process that is forked from one with threads has the memory of them
-/// all and only one of them: locks that the others hold are held forever, and OpenMP waits for a team that does not
-/// exist.
+/// all and only one of them: locks that the others hold are held forever, and OpenMP waits for a missing team.
 void require_no_other_threads();
 
 /// Forks a process for rank `rank`, which dies with this one. In the parent, returns it. In the child, calls `first`

@@ -12,8 +12,7 @@
 
 namespace muonwalk::sim {
 
-/// A rank whose process is the child of an agent (agent.hpp): all that is known of it comes over the connection with
-/// that agent.
+/// A rank whose process is the child of an agent (agent.hpp): all that is known of it comes from that agent.
 class RemoteRank : public WatchedRank {
  public:
   /// `hello` is what the agent has said of itself, `own` what this process says. Signs of the rank go to `slot`.

@@ -15,8 +15,7 @@ class RecordWriter {
  public:
   /// `pipe` is a file that can be written, and stays the caller's.
   explicit RecordWriter(int pipe) : pipe_(pipe) {}
-  /// The bytes of a record, which stays as it is; all of them by the time of the next flush. False when nobody reads
-  /// any more.
+  /// The bytes of a record, which stays as it is; all of them by the time of the next flush. False: nobody reads it.
   bool write(Report& report);
   /// Writes what was kept back. False when nobody reads any more.
   bool flush();

@@ -64,8 +64,7 @@ void refuse_launched(LaunchedRun* run, const std::string& why);
 void end_launched(int code);
 /// @}
 
-/// Starts the rank of this process, and in the parent connects with all others. In an agent, it returns when the ranks
-/// have ended.
+/// Starts the rank of this process, and in the parent connects with all others. In an agent, it returns at their end.
 std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun& run);
 
 /// Starts one kind of world, whatever Options::world says.

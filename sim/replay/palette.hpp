@@ -46,10 +46,7 @@ constexpr Colour kQuiet = {"#5a6472", "#a3adba"};    ///< Text that matters less
 constexpr Colour kPadding = {"#eef0f3", "#242930"};  ///< The ground of padding.
 constexpr Colour kHatch = {"#b4bcc7", "#4e5865"};    ///< The lines of padding.
 
-/// The colour of a parameter by its index, of a rank by its number: after kColours they start again.
-/// @{
+/// The colour of a parameter by its index: after kColours they start again.
 constexpr Colour parameter_colour(int parameter) { return kParameterColours[parameter % kColours]; }
-constexpr Colour rank_colour(int rank) { return kRankColours[rank % kColours]; }
-/// @}
 
 }  // namespace muonwalk

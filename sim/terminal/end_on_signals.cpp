@@ -97,8 +97,7 @@ void reset_inherited_signals() {
 }
 
 void end_with(const char* sentence) {
-  // Two threads may have a reason to end at once, as event loops do that meet the same stranger: the first one's
-  // counts.
+  // Two threads may have a reason to end at once, as event loops do that meet the same stranger: the first counts.
   pthread_t nobody{};
   if (!ends_the_program.compare_exchange_strong(nobody, pthread_self()) && pthread_equal(nobody, pthread_self()) == 0)
     while (true) pause();

@@ -44,8 +44,7 @@ void print_lines_to(LineSink output, LineSink error);
 /// Prints to standard output, where a line of progress (clear_progress_line) makes room. Errors of the stream are found
 /// by finish_output, once.
 void print_line(const std::string& line = "");
-/// Prints to standard error, likewise. One that takes nothing (closed, a full disk) is not an error: nobody would hear
-/// of it.
+/// Prints to standard error, likewise. One that takes nothing (closed, a full disk) is not an error: nobody hears.
 void print_error_line(const std::string& line);
 /// Flushes; throws RunError with the system's reason when something could not be written (a full disk).
 void finish_output();

@@ -282,8 +282,7 @@ class GlooBackend : public Backend {
 
   // Sends the long payloads of a collective in the order in which they were posted, with a bounded number of bytes
   // under way: each rank's list begins with another peer, so few pairs talk at a time and what they say stays in the
-  // cache. Measured: 64 MiB over 4 and 8 ranks on 2 cores takes about 1.5 times as long when all payloads are under way
-  // at once.
+  // cache. Measured: 64 MiB over 4 and 8 ranks on 2 cores takes about 1.5 times as long when all are under way at once.
   void send_payloads(const PostedMessage::WaitsFor& waits_for) {
     constexpr std::int64_t window = std::int64_t{1} << 20;
     std::vector<GlooMessage*> sending;
@@ -357,8 +356,7 @@ class GlooBackend : public Backend {
     try {
       keep_ready_for_envelope(message.peer);
     } catch (const std::exception&) {
-      // The peer has left since, which concerns the next call, if there is one, and not this: it will fail in the same
-      // way.
+      // The peer has left since, which concerns the next call, if any, and not this: it will fail in the same way.
     }
   }
 

@@ -107,8 +107,7 @@ class Attempt {
     set("ready", {});
     for (int peer = 0; peer < size_; ++peer) get("ready", peer);
     // Until a pair connects it listens, also where it is the one that is going to connect. If somebody has come by
-    // then, Gloo drops them without a word and keeps what it has read of theirs as the beginning of what the peer will
-    // say.
+    // then, Gloo drops them without a word and keeps what it has read of theirs as the peer's beginning.
     const std::vector<TcpSocket> before = connected_tcp_sockets();
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;

@@ -158,8 +158,7 @@ std::vector<char> KeyStore::get(const std::string& key, std::chrono::millisecond
   const std::uint64_t hash = hash_of(key);
   std::atomic<std::uint32_t>& bell = shared_->bell_of(hash);
   for (;;) {
-    // The bell is read before the entry is looked for: a key that comes in between has rung, and the sleep ends at
-    // once.
+    // The bell is read before the entry is looked for: a key that comes in between ends the sleep at once.
     const std::uint32_t seen = bell.load();
     const std::size_t i = shared_->find(hash, key);
     if (i < shared_->entries) {

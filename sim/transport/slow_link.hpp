@@ -14,9 +14,8 @@ struct LinkSpeed {
   double latency_us = 0;            ///< Microseconds from one end to the other.
 };
 
-/// Reads "GBps,us": "0.05,200" is 0.05 GB/s and 200 µs. Throws UsageError with a sentence that names `option`, where
-/// the text is not two numbers, the bandwidth is not from 0.0001 to 1,000,000 GB/s, or the latency is not from 0 to
-/// 1,000,000 µs.
+/// Reads "GBps,us": "0.05,200" is 0.05 GB/s and 200 µs. Throws UsageError, naming `option`, where the text is not two
+/// numbers, the bandwidth is not from 0.0001 to 1,000,000 GB/s, or the latency is not from 0 to 1,000,000 µs.
 LinkSpeed parse_link_speed(const std::string& option, const std::string& text);
 
 /// "0.05 GB/s, 200 µs".
@@ -42,8 +41,7 @@ class LinkDirection {
   std::int64_t free_ns_ = 0;  // when the last one has left
 };
 
-/// The link of one rank, out and in, which all of its groups share. A rank does one thing at a time, so there is no
-/// lock.
+/// The link of one rank, out and in, which all of its groups share. A rank does one thing at a time: no lock.
 struct RankLink {
   /// Both directions of this speed.
   explicit RankLink(const LinkSpeed& link) : out(link), in(link) {}

@@ -11,8 +11,7 @@
 
 namespace muonwalk {
 
-/// A message that was posted with isend or irecv and is under way until `wait` returns. Its memory must stay until
-/// then.
+/// A message that was posted with isend or irecv and is under way until `wait` returns. Until then its memory stays.
 ///
 /// Every transfer is waited for. One that is dropped without is an error, whether or not the message has arrived:
 /// nobody could tell when its memory is free. It breaks the group, and the next call there says so, or, in a lesson,

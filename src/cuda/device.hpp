@@ -33,8 +33,7 @@ class Device {
   int attribute(CUdevice_attribute attribute) const;
   Index total_memory() const;  ///< Bytes.
 
-  /// Makes its context the calling thread's, as calls to CUDA's libraries need it. What stands in this room does that
-  /// by itself.
+  /// Makes its context the calling thread's, as calls to CUDA's libraries need it. This room does so by itself.
   void make_current() const;
   /// Makes it current in a destructor: without a word where that fails.
   void make_current_quietly() const noexcept;
@@ -107,8 +106,7 @@ class DeviceMemory {
   Index bytes_ = 0;
 };
 
-/// An array on a device, which owns it. It is freed when the array goes; work on a stream that uses it must be done by
-/// then.
+/// An array on a device, which owns it and frees it at its end; work on a stream that uses it must be done by then.
 template <class T>
 class DeviceArray {
   static_assert(std::is_trivially_copyable_v<T>, "a device's memory holds plain values");

@@ -30,8 +30,7 @@ class NewtonSchulzMemory {
 /// muonwalk::newton_schulz on a device's memory, with the bits of Products::chain on any device: `x`, of the shape that
 /// `memory` is for, stays as it is, and `out` gets the result (it may be `x`). It returns when that is there. Throws
 /// UsageError, naming `parameter`, when x holds a NaN or an infinity, RunError where a call to CUDA fails, and
-/// std::invalid_argument where `memory` is for another precision. The settings' products and threads are the CPU's own
-/// affair.
+/// std::invalid_argument where `memory` is for another precision. Products and threads in the settings are the CPU's.
 void newton_schulz_chain(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory& memory, const float* x,
                          const NewtonSchulzSettings& settings, float* out, const std::string& parameter = "x");
 

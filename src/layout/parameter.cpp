@@ -15,8 +15,7 @@ namespace {
 constexpr Index kLargestSuggestion = 64;  // a TP group rarely leaves one machine
 constexpr std::size_t kSuggestions = 4;
 
-// The divisors of `length` nearest to what was asked, in order: "1, 2, 4 or 5". There is always one, since 1 divides
-// all.
+// The divisors of `length` nearest to what was asked, in order: "1, 2, 4 or 5". There is one, since 1 divides all.
 std::string divisors_near(Index length, Index asked) {
   std::vector<Index> divisors;
   for (Index d = 1; d <= std::min(length, kLargestSuggestion); ++d) {

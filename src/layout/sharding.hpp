@@ -8,8 +8,7 @@ namespace muonwalk {
 
 /// What a layout means for Muon, if matrices that lie on one DP rank stay there, and each owner of a part of a cut one
 /// gets the rest of it and orthogonalizes all of it. Indexed by DP rank; the ranks of a TP group are alike. Worked out
-/// from where the cuts are, without a plan for each rank, so it takes milliseconds for a model with a cluster's worth
-/// of ranks.
+/// from where the cuts are, without a plan for each rank, so in milliseconds for a cluster's worth of ranks.
 struct Sharding {
   int matrices = 0;
   int cut = 0;                  ///< The matrices with more than one owner in dp.

@@ -57,8 +57,7 @@ std::vector<Parameter> small_layer();
 
 /// How they are packed: every matrix begins at a multiple of 4 elements, a bucket's size is a multiple of 8, and a
 /// bucket closes at 32 / tp elements. With tp up to 4, q and up make up the first bucket, o and down the second.
-/// With dp 2 and tp 2 both kinds of padding are there, `up` and `down` lie on two DP ranks, and `up` is cut within a
-/// row.
+/// With dp 2 and tp 2 both kinds of padding are there, `up` and `down` lie on two DP ranks, and `up` is cut mid-row.
 LayoutOptions small_layer_options(int tp);
 
 /// The number that stands at (row, col) of its matrix number `parameter`: 100 · (parameter + 1) + 10 · row + col. So a

@@ -23,8 +23,7 @@ class Sharers {
   /// OpenMP threads for products; never changes a bit.
   virtual int threads() const { return 1; }
 
-  /// Where a half of a layer begins, backward: `gradient` becomes the sum over the ranks, a balanced tree in their
-  /// order.
+  /// Where a half of a layer begins, backward: `gradient` becomes the sum over the ranks, a balanced tree in order.
   virtual void enter_backward(Matrix&) const {}
   /// Where it ends, forward: the same for what each of them computed of its output.
   virtual void leave_forward(Matrix&) const {}

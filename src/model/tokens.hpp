@@ -32,13 +32,12 @@ struct LossSaved {
 
 /// The cross-entropy of each row, in natural units: log Σ e^logit − the target's logit, with logits = x · outputᵀ. x is
 /// rows × width, the same on all sharers; each has an equal range of the vocabulary, and gets all losses. A sum over
-/// the vocabulary has the configuration's pieces for leaves; each leaf has a largest logit of its own, so one exchange
-/// is enough.
+/// the vocabulary has the configuration's pieces for leaves; each has a largest logit of its own, so one exchange is
+/// enough.
 Flat cross_entropy(const GptConfig& config, const Matrix& output, const Sharers& sharers, const Matrix& x,
                    const std::vector<std::int32_t>& targets, LossSaved& saved);
 
-/// Backward: the gradient in x of `scale` times the sum of all losses. That of the output layer grows. Takes saved
-/// apart.
+/// Backward: the gradient in x of `scale` times the sum of all losses. The output layer's grows. Takes saved apart.
 Matrix cross_entropy_backward(const GptConfig& config, const Matrix& output, const Sharers& sharers, const Matrix& x,
                               const std::vector<std::int32_t>& targets, float scale, LossSaved& saved,
                               Matrix& gradient);

@@ -89,8 +89,7 @@ bool any(TwoBits lanes) {
 #endif
 }
 
-// In doubles, whatever the processor can do. Not by fmaf of the C library: Emscripten's is wrong in half of those
-// halfway cases.
+// In doubles, whatever the processor can do. Not by fmaf of the C library: Emscripten's is wrong in half of those.
 Vector multiply_add(Vector left, Vector right, Vector sum) {
   const TwoDoubles low = in_double<0>(left, right, sum), high = in_double<2>(left, right, sum);
   Vector result = in_float(low, high);

@@ -22,8 +22,7 @@ using ConstView = Eigen::Map<const EigenMatrix>;
 
 constexpr Index stripe_rows = 64;
 
-// Eigen cuts its products into blocks by the sizes of the caches, and the blocks decide bits: so the same sizes on
-// every machine.
+// Eigen cuts its products into blocks by the sizes of the caches, and the blocks decide bits: so they are fixed.
 void fix_cache_sizes() {
   static const bool fixed = [] {
     Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20);

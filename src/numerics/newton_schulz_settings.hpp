@@ -21,8 +21,7 @@ struct Normalization {
   bool floor = false;       ///< Divide by max(cushion · ‖X‖, ε), and not by cushion · ‖X‖ + ε.
   double cushion = 1;       ///< Some coefficients need a largest singular value below 1, and so a cushion above 1.
   bool round_first = true;  ///< In bf16: round X, divide, and round again. If not: divide in float32, then round.
-  /// Before that, every row of X is brought to the norm that rows have on average, √(‖X‖² / rows): X must be whole
-  /// then.
+  /// Before that, every row of X is brought to the norm that rows have on average, √(‖X‖² / rows): X must be whole.
   bool equal_rows = false;
 };
 

@@ -44,8 +44,7 @@ Flat own_update(const StepContext& context, const MuonSettings& settings, const 
                 MuonState& state, BucketNumber bucket) {
   const auto& [b, k] = bucket;
 
-  // Every DP rank saw other data. I get the sum of all their gradients, for my DP shard alone; unless that is what I
-  // was handed.
+  // Every DP rank saw other data. I get the sum of all their gradients, for my DP shard alone; unless I was handed it.
   Flat update;
   if (settings.summed_gradients) {
     context.begin(phases::momentum);

@@ -13,8 +13,7 @@ namespace muonwalk {
 class Orthogonalizer {
  public:
   virtual ~Orthogonalizer() = default;
-  /// The phase with which it begins, as a plan lists it. full_step announces it, and then takes the slice out of its
-  /// bucket.
+  /// The phase with which it begins, as a plan lists it. full_step announces it, then takes the slice from its bucket.
   virtual Work begins(const DistMeta& meta, const MuonSettings& settings) const = 0;
   /// From this rank's slice of the update to that of the orthogonal matrix, both of meta.shape. Announces all phases
   /// but the first. Throws UsageError, naming the parameter, on NaN or infinity.

@@ -73,8 +73,7 @@ struct SecondMoment {
   Index count(Shape full) const { return !used ? 0 : longer_side ? std::max(full.rows, full.cols) : full.rows; }
 };
 
-/// The knobs of Muon, grouped by the part of the step that reads them. The defaults are those of the proof of concept's
-/// own test.
+/// The knobs of Muon, grouped by the part of the step that reads them. The defaults are the proof of concept's.
 struct MuonSettings {
   float lr = 0.1f;            ///< The learning rate.
   double momentum = 0.9;      ///< μ: m ← μ m + g. A double, because 1 − μ rounds differently of a float.

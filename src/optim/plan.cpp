@@ -42,8 +42,7 @@ bool same_but_for_the_matrix(const Operation& a, const Operation& b) {
 
 }  // namespace
 
-// In a gather the others' elements come in and its own go to each of them; in a reduce-scatter it is the other way
-// round.
+// In a gather the others' elements come in and its own go to each of them; in a reduce-scatter, the other way round.
 Traffic traffic_of(const Call& call, const Plan& plan) {
   const auto [rank, size] = seat_in(call.group, plan);
   const Index in = call.elements_in, out = call.elements_out;

@@ -12,8 +12,7 @@
 
 namespace muonwalk {
 
-/// The name of a phase of a step, for example "DP gather": a literal, or another text that lives as long as the
-/// program.
+/// The name of a phase of a step, for example "DP gather": a literal, or a text that lives as long.
 using Phase = std::string_view;
 
 /// A phase of a step begins: work on this rank alone, or what prepares the calls that follow.

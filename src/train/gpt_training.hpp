@@ -101,8 +101,7 @@ struct StepReport {
 /// The calls and the work of a step of training on the rank at `place`, in order.
 Plan training_plan(const GptTraining& training, const Grid& grid, const Place& place);
 
-/// The parameters of a stage whose gradients another stage counts in the norm of all: the second copy of a tied
-/// embedding.
+/// The parameters of a stage whose gradients another stage counts in the norm of all: a tied embedding's second copy.
 std::set<std::string> counted_elsewhere(const GptTraining& training, const Grid& grid, int stage);
 
 /// A rank that trains its part of a model.

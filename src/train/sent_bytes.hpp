@@ -31,8 +31,7 @@ struct SentBytes {
   }
 };
 
-/// What a plan says of it: the calls of each phase. Throws std::logic_error for a call in a phase that has no purpose
-/// here.
+/// What a plan says of it: the calls of each phase. Throws std::logic_error for a call in a phase without a purpose.
 SentBytes sent_bytes(const Plan& plan);
 
 /// Counts the same while a rank takes its step: it is told of each phase as it begins, and looks at what the rank's

@@ -79,8 +79,8 @@ constexpr Index kKeptReferenceElements = Index{16} << 20;
 
 /// The serial reference of a whole run: an optimizer on one process, fed with all leaves of every step. Its results
 /// depend on the layout only through the number of leaves, so one run serves every layout that has as many. It holds as
-/// much after a thousand steps as after a few: the results of the first steps, as far as they fit into a bound, and the
-/// optimizer itself.
+/// much after a thousand steps as after a few: the results of the first steps, as far as they fit a bound, and the
+/// optimizer.
 class ReferenceRun {
  public:
   /// With the reference of `optimizer`, which goes on from `kept`. `training` must outlive the run, which keeps weights

@@ -136,8 +136,7 @@ struct RankSummary {
   std::optional<double> overlap_share() const;
 };
 
-/// One of the times of a rank: where it is kept, and what outputs call it. Whatever lists the times of a rank goes
-/// through kRankTimes.
+/// One of the times of a rank: where it is kept, and what outputs call it. Lists of them go through kRankTimes.
 struct RankTime {
   std::int64_t RankSummary::*ns;  ///< In nanoseconds.
   const char* key;                ///< The name in JSON: "communication_sum_ms".

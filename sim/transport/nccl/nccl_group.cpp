@@ -20,8 +20,7 @@ constexpr milliseconds kLookAtPeers{20};
 constexpr milliseconds kLeave{5000};
 
 // What a wait does between two looks. Most waits are short. In a long one the looks get rarer, down to fifty a second:
-// a rank that waits should hardly need a processor, and whoever watches the ranks takes one that does for one that
-// computes.
+// a rank that waits should hardly need a processor, and who watches takes one that does for one that computes.
 class Pauses {
  public:
   void pause() {

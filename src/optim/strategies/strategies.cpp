@@ -50,8 +50,7 @@ Strategy boundary_matrices() { return {'b', "boundary matrices", one_part_each, 
 Strategy owner_in_turn() { return {'c', "owner, in turn", dealt_in_turn, muon<>}; }
 
 // (d) Whole matrices again, the one with the most work in Newton–Schulz first, each to the rank that has least so far.
-// Megatron-LM's layer-wise optimizer, torchtitan's Owned and Canzona deal like this, each with a formula of its own for
-// the work.
+// Megatron-LM's layer-wise optimizer, torchtitan's Owned and Canzona deal like this, each with its own formula.
 Strategy owner_by_work() { return {'d', "owner, by work", dealt_by_work, muon<>}; }
 
 // (f) Matrices are dealt out over dp as in (d), by work. The ranks of the owner's TP group gather its slices, and then

@@ -8,8 +8,7 @@
 
 namespace muonwalk {
 
-/// How TP cuts the matrices of a layout: all that a serial reference has to know of a grid, where the numbers depend on
-/// it.
+/// How TP cuts the matrices of a layout: all that a serial reference has to know of a grid, where numbers depend on it.
 class TpCuts {
  public:
   /// Those of a layout, which has to hold all matrices that are asked for.
