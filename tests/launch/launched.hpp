@@ -38,7 +38,7 @@ class ByHand {
     write_secret("a secret of this test");
   }
 
-  /// Starts rank `rank` with these words; as one of `of`, if that is another number than it should be.
+  /// Starts rank `rank` with these words; as one of `of`, where that is a number other than theirs.
   Program& start(int rank, std::vector<std::string> command, int of = 0);
   /// Starts all ranks with the same words.
   void start_all(const std::vector<std::string>& command);

@@ -235,7 +235,7 @@ TEST_CASE("RankWatch: a rank that a debugger holds at its end, for longer than r
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     _exit(read(go[0], &byte, 1) == 1 ? 0 : 1);
   }
-  const pid_t debugger = fork();  // another process than the watch, which would be told of the stop
+  const pid_t debugger = fork();  // not the watch itself, which would be told of the stop
   REQUIRE(debugger >= 0);
   if (debugger == 0) {
     const bool holds = ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 &&
