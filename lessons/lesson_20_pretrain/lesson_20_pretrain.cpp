@@ -535,6 +535,7 @@ void do_instead(Lesson<Local>& lesson, const LessonInfo& info) {
   if (request.seeds > 0) lesson.instead("--seeds", [&] { return train_with_seeds(lesson.rank_info()); });
   if (request.sweep) lesson.instead("--sweep", [&] { return print_sweep(request, lesson.rank_info()); });
   if (!request.grids.empty()) lesson.instead("--grids", [&] { return train_on_grids(info, lesson.options()); });
+  if (request.seeds > 0 || !request.grids.empty()) lesson.require(prepare);  // a notebook goes on, on its own grid
 }
 
 int main(int argc, char** argv) {

@@ -2,26 +2,35 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/launch/rendezvous.hpp"
 #include "sim/ranks/agent_frames.hpp"
 #include "sim/ranks/hello.hpp"
+#include "sim/ranks/options.hpp"
+#include "sim/ranks/world.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-// How long the first process is looked for, and waited for when it has been told.
-constexpr std::chrono::milliseconds kMoment(1000);
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// How long others are looked for, by hand by rank 0 alone; and waited for when they have been told.
+constexpr milliseconds kMoment(1000);
 
 RefusalDuty duty;
 bool tells = true;
-LaunchOptions asked;  // in the command line
+LaunchOptions asked;         // in the command line
+double timeout_seconds = 0;  // the same
 
 // What says which rank this is, in a command line that nobody has understood yet, and that may be wrong.
 LaunchOptions launch_options_in(int argc, char** argv) {
@@ -36,16 +45,39 @@ LaunchOptions launch_options_in(int argc, char** argv) {
     text(word, name, value);
     if (!value.empty()) target = std::atoi(value.c_str());
   };
+  std::string timeout;
   for (int word = 1; word < argc; ++word) {
+    text(word, "--timeout", timeout);
     number(word, "--rank", options.rank);
     number(word, "--world-size", options.world_size);
     text(word, "--rendezvous", options.rendezvous);
     text(word, "--interface", options.interface);
     text(word, "--secret-file", options.secret_file);
   }
+  timeout_seconds = std::atof(timeout.c_str());
+  if (!(timeout_seconds >= 0.1 && timeout_seconds <= 86400)) timeout_seconds = Options().timeout_seconds;
   // Half of an answer is refused; who says so is then decided by what a launcher says.
   if (!options.rank || !options.world_size) options.rank = options.world_size = std::nullopt;
   return options;
+}
+
+// In rank 0's process: tells those who look for it.
+void answer_all(const Launch& launch, const std::string& why) {
+  Rendezvous rendezvous(launch);
+  const auto until = steady_clock::now() + kMoment;
+  for (int left = launch.world_size - 1; left > 0 && steady_clock::now() < until;) {
+    std::vector<pollfd> polled;
+    rendezvous.listener().add_to(polled);
+    poll(polled.data(), polled.size(), 20);
+    while (std::optional<OpenFile> socket = rendezvous.listener().take()) {
+      FramedConnection other(std::move(*socket));
+      send_value(other, AgentFrame::world_over, 2);
+      other.send(frame_type(AgentFrame::cause), why);
+      other.flush_within(kMoment);
+      other.receive_within(kMoment);  // who it is: a connection that is closed unread may lose what was sent
+      --left;
+    }
+  }
 }
 
 }  // namespace
@@ -64,12 +96,14 @@ void speak_only_as_rank_0(int argc, char** argv) {
 bool tells_refusals() { return tells; }
 
 void hand_refusal_on(const std::string& sentence) {
-  if (duty.of_run) return;
+  if (asked.rank ? has_met_launched() : duty.of_run) return;
   std::optional<Launch> launch;
   try {
     launch = find_launch(asked, process_environment());
     if (!launch) return;
-    FramedConnection parent(join_rendezvous(*launch, kMoment).socket);
+    if (duty.of_run) return answer_all(*launch, fmt::format("rank 0 on {} ends the run: {}", host_name(), sentence));
+    const milliseconds patience = asked.rank ? milliseconds(static_cast<long>(timeout_seconds * 1000)) : kMoment;
+    FramedConnection parent(join_rendezvous(*launch, patience).socket);
     parent.send(frame_type(AgentFrame::refused),
                 fmt::format("rank {} on {} refuses what it was asked: {}", launch->rank, host_name(), sentence));
     while (!parent.ended() && parent.receive_within(kMoment)) {

@@ -62,6 +62,8 @@ LaunchedRun* meet_launched(const Options& options, const std::string& program) {
 
 int hosts_of(const LaunchedRun* run) { return run == nullptr ? 1 : run->hosts(); }
 
+bool has_met_launched() { return run_of_this_program() != nullptr; }
+
 void refuse_launched(LaunchedRun* run, const std::string& why) {
   if (run != nullptr) run->refuse(why);
 }

@@ -32,7 +32,7 @@ constexpr double kHopelessSeconds = 1;
 // agent says how it is ten times a second.
 constexpr double kLeastUnheardOf = 2;
 // How long ranks that are not needed any more may take to leave by themselves, all together. Time in which one is
-// stopped, or nobody hears of it, is up to --timeout.
+// stopped, held by a debugger or without a processor, or in which nobody hears of it, is up to --timeout.
 constexpr double kLeaveSeconds = 5;
 
 }  // namespace
@@ -129,6 +129,7 @@ void RankWatch::require_ended(int runs) {
   double left = kLeaveSeconds;  // for all together, of time in which they could have left
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     bool ended = false;
+    double held = 0, used_before = ranks_[r]->cpu_seconds();
     for (double before = clock.seconds(); left > 0;) {
       ended = ranks_[r]->file() < 0 && ranks_[r]->wait_for_end(0);
       if (ended || ranks_[r]->failure() || ranks_[r]->finished(runs + 1)) break;
@@ -136,9 +137,17 @@ void RankWatch::require_ended(int runs) {
       const double now = clock.seconds();
       check_stopped(runs + 1, now);
       check_heard_of(runs + 1, now);
-      const bool held = ranks_[r]->stopped() || now - heard_of_at_[r] > kHopelessSeconds / 2;
-      if (!held) left -= now - before;
+      const double span = now - before, used = ranks_[r]->cpu_seconds();
+      // Where it is not asleep, what counts is the processor time that it gets.
+      const double own = ranks_[r]->wants_processor() ? used - used_before : span;
       before = now;
+      used_before = used;
+      if (ranks_[r]->stopped() || now - heard_of_at_[r] > kHopelessSeconds / 2) continue;
+      left -= own;
+      held += span - own;
+      if (const double most = std::max(options_.timeout_seconds, kLeaveSeconds); held >= most)
+        give_up(
+            fmt::format("{} has not ended within {} s: a debugger holds it, or it gets no processor", name(r), most));
     }
     const bool astray = !ended || ranks_[r]->failure() || ranks_[r]->finished(runs + 1);
     if (!astray && progress_->slot(static_cast<int>(r)).stage == ProgressSlot::Stage::finished) continue;

@@ -58,6 +58,8 @@ class LaunchedRun;
 LaunchedRun* meet_launched(const Options& options, const std::string& program);
 /// On how many hosts the ranks are, as far as the parent knows.
 int hosts_of(const LaunchedRun* run);
+/// True when this process has met the others of its launch.
+bool has_met_launched();
 /// In the parent: the other processes hear that what was asked for is refused, or that the program ends with this code.
 /// @{
 void refuse_launched(LaunchedRun* run, const std::string& why);

@@ -44,10 +44,12 @@ std::string error_text(const std::exception& error, const char* remedy) {
 }
 
 Paint::Paint() {
-  const char* no_color = std::getenv("NO_COLOR");
+  const auto has = [](const char* name) { return std::getenv(name) != nullptr && *std::getenv(name) != '\0'; };
   const char* terminal = std::getenv("TERM");
-  on_ = output_sink == nullptr && isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') &&
-        terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+  // Open MPI gives its processes a terminal, wherever what they print goes.
+  const bool true_terminal = !has("OMPI_COMM_WORLD_RANK") && !has("PMIX_RANK");
+  on_ = output_sink == nullptr && isatty(STDOUT_FILENO) != 0 && !has("NO_COLOR") &&
+        (true_terminal || has("CLICOLOR_FORCE")) && terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
 }
 std::string Paint::wrap(const char* code, const std::string& words) const {
   return on_ ? fmt::format("\033[{}m{}\033[0m", code, words) : words;

@@ -13,7 +13,8 @@ std::string error_text(const std::exception& error,
 /// What to say of something that was thrown though it is not an exception.
 extern const char* const kUnknownError;
 
-/// Colours for words on a terminal; on anything else, and with NO_COLOR, the words come back as they are.
+/// Colours for words on a terminal; on anything else, with NO_COLOR, and under Open MPI without CLICOLOR_FORCE, the
+/// words come back as they are.
 class Paint {
  public:
   /// Finds out whether standard output takes colours.

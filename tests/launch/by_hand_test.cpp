@@ -175,11 +175,14 @@ TEST_CASE(
   for (const auto& [words, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--dp", "2", "--tp", "1", "--tpp", "2"}, "--tpp"},
            {{"--dp", "2", "--tp", "4"}, "is a layout of"},
-           {{"--dp", "2", "--tp", "1", "--seed", "x"}, "--seed x is not a seed"}}) {
+           {{"--dp", "2", "--tp", "1", "--seed", "x"}, "--seed x is not a seed"},
+           {{"--dp", "2", "--tp", "1", "--products", "chain"}, "MUONWALK_CHAIN=abacus"}}) {
     CAPTURE(why);
     ByHand run(2);
     run.start(0, faulty({}, {"--dp", "2", "--tp", "1", "--timeout", "600"}));
+    setenv("MUONWALK_CHAIN", "abacus", 1);  // others have no product in chains
     run.start(1, faulty(words, {"--timeout", "600"}));
+    unsetenv("MUONWALK_CHAIN");
     const Outcome first = run[0].wait(kFaultLimitSeconds), second = run[1].wait(kFaultLimitSeconds);
     CHECK(first.exit_code == 2);
     CHECK(second.exit_code == 2);
@@ -187,6 +190,69 @@ TEST_CASE(
     expect_one_sentence("fault_program", second.err, {why});
     run.expect_nothing_left();
   }
+}
+
+TEST_CASE(
+    "by hand: a rank of another world size, of another lesson, or without its checkpoint is refused, on both sides") {
+  const std::vector<std::string> two = {"--dp", "2", "--tp", "1", "--timeout", "600"};
+  const std::vector<std::string> lesson = {program_beside("lesson_20_pretrain"), "--small", "--pp", "1"};
+  const auto with = [](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  ByHand size(2), other(2), resumed(2);
+  size.start(0, faulty({}, two));
+  size.start(1, faulty({}, two), 3);
+  other.start(0, faulty({}, two));
+  other.start(1, with({program_beside("lesson_05_tp_gather")}, two));
+  resumed.start(0, with(lesson, two));
+  resumed.start(1, with(lesson, with(two, {"--optimizer", "muon", "--resume", "none.safetensors"})));
+  const auto expect = [](ByHand& run, const char* program, const char* second, const std::vector<std::string>& words) {
+    const Outcome first = run[0].wait(kFaultLimitSeconds), last = run[1].wait(kFaultLimitSeconds);
+    CHECK(first.exit_code == 2);
+    CHECK(last.exit_code == 2);
+    expect_one_sentence(program, first.err, words);
+    expect_one_sentence(second, last.err, {words.back()});
+    run.expect_nothing_left();
+  };
+  const std::string who = "rank 1 on " + host_name();
+  expect(size, "fault_program", "fault_program", {who, "--world-size 3 means 3 processes", "is a layout of 2"});
+  expect(other, "fault_program", "lesson_05_tp_gather", {who, "runs fault_program", "runs lesson_05_tp_gather"});
+  expect(resumed, "lesson_20_pretrain", "lesson_20_pretrain", {who, "--resume", "none.safetensors"});
+}
+
+TEST_CASE("by hand: a rank 0 that refuses what it was asked says why, and so do those who look for it, at once") {
+  for (const std::string why : {"--seed x is not a seed", "MUONWALK_CHAIN=abacus"}) {
+    CAPTURE(why);
+    const bool seed = why[0] == '-';
+    const std::vector<std::string> two = {"--dp", "2", "--tp", "1", "--timeout", "600"};
+    ByHand run(2);
+    run.start(1, faulty({"--products", "chain"}, two));
+    setenv("MUONWALK_CHAIN", "abacus", 1);
+    run.start(0, faulty({"--products", seed ? "eigen" : "chain", "--seed", seed ? "x" : "1"}, two));
+    unsetenv("MUONWALK_CHAIN");
+    const Outcome other = run[0].wait(kFaultLimitSeconds), first = run[1].wait(kFaultLimitSeconds);
+    CHECK(first.exit_code == 2);
+    CHECK(other.exit_code == 2);
+    expect_one_sentence("fault_program", first.err, {why});
+    expect_one_sentence("fault_program", other.err, {"rank 0 on " + host_name() + " ends the run: ", why});
+    run.expect_nothing_left();
+  }
+}
+
+TEST_CASE("by hand: a rank that refuses is heard by a rank 0 that is started seconds later") {
+  const std::vector<std::string> two = {"--dp", "2", "--tp", "1", "--timeout", "600"};
+  ByHand run(2);
+  run.start(1, faulty({"--seed", "x"}, two));
+  REQUIRE(run[0].wait_for_error("--seed x is not a seed", kFaultLimitSeconds));
+  sleep(2);
+  run.start(0, faulty({}, two));
+  const Outcome refused = run[0].wait(kFaultLimitSeconds), first = run[1].wait(kFaultLimitSeconds);
+  CHECK(refused.exit_code == 2);
+  CHECK(first.exit_code == 2);
+  expect_one_sentence("fault_program", refused.err, {"--seed x is not a seed"});
+  expect_one_sentence("fault_program", first.err, {"rank 1 on " + host_name(), "--seed x is not a seed"});
+  run.expect_nothing_left();
 }
 
 TEST_CASE("a process with other bits or another protocol is refused; another build is said, and let in") {

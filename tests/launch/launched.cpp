@@ -75,9 +75,10 @@ bool somebody_listens_at(int port) {
   return false;
 }
 
-Program& ByHand::start(int rank, std::vector<std::string> command) {
+Program& ByHand::start(int rank, std::vector<std::string> command, int of) {
+  const std::string world_size = std::to_string(of > 0 ? of : world_size_);
   for (const std::string& word :
-       {std::string("--rank"), std::to_string(rank), std::string("--world-size"), std::to_string(world_size_),
+       {std::string("--rank"), std::to_string(rank), std::string("--world-size"), world_size,
         std::string("--rendezvous"), "127.0.0.1:" + std::to_string(port_), std::string("--secret-file"), secret_file()})
     command.push_back(word);
   programs_.push_back(std::make_unique<Program>(command));

@@ -38,8 +38,8 @@ class ByHand {
     write_secret("a secret of this test");
   }
 
-  /// Starts rank `rank` with these words.
-  Program& start(int rank, std::vector<std::string> command);
+  /// Starts rank `rank` with these words; as one of `of`, where that is a number other than theirs.
+  Program& start(int rank, std::vector<std::string> command, int of = 0);
   /// Starts all ranks with the same words.
   void start_all(const std::vector<std::string>& command);
   /// The processes in the order in which they were started.

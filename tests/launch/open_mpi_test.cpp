@@ -19,12 +19,14 @@ using namespace muonwalk::testing;
 
 namespace {
 
-// mpirun gives its processes a terminal, and has its own opinion on root and on more ranks than cores.
+// mpirun gives its processes a terminal that could show colours, and has its own opinion on root and on more ranks than
+// cores.
 std::unique_ptr<Program> mpirun(int processes, const std::string& program, std::vector<std::string> words) {
   words.insert(words.begin(), {MUONWALK_MPIRUN, "--oversubscribe", "-n", std::to_string(processes), program});
   return std::make_unique<Program>(words, [] {
-    for (const char* yes : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "NO_COLOR"})
-      setenv(yes, "1", 1);
+    for (const char* yes : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) setenv(yes, "1", 1);
+    unsetenv("NO_COLOR");
+    setenv("TERM", "xterm", 1);
   });
 }
 
@@ -116,6 +118,17 @@ TEST_CASE("Open MPI: lessons on 2, 4 and 8 ranks print what is expected, apart f
     CHECK(outcome.err.find(std::string(lesson.name) + ": started by Open MPI: rank 0 of " +
                            std::to_string(lesson.ranks) + " (OMPI_COMM_WORLD_RANK)") != std::string::npos);
     CHECK(wait_until_gone(run->pid(), 5));
+  }
+}
+
+TEST_CASE("Open MPI: output to a file has no colours, unless they are asked for") {
+  for (const bool asked : {false, true}) {
+    CAPTURE(asked);
+    if (asked) setenv("CLICOLOR_FORCE", "1", 1);
+    const Outcome outcome = mpirun(2, program_beside("lesson_05_tp_gather"), {})->wait(60);
+    unsetenv("CLICOLOR_FORCE");
+    CHECK(outcome.exit_code == 0);
+    CHECK((outcome.out.find('\033') != std::string::npos) == asked);
   }
 }
 

@@ -294,9 +294,10 @@ TEST_CASE("ranks that wait for each other are given all their time again after o
   CHECK(run.said() == "nothing");
 }
 
-TEST_CASE("at the end, a rank that is stopped, or that nobody hears of, has --timeout, and is not said to go on") {
-  for (const bool stopped : {false, true}) {
-    CAPTURE(stopped);
+TEST_CASE(
+    "at the end, a rank that is stopped or traced, or that nobody hears of, has --timeout, and is not said to go on") {
+  for (const std::string how : {"stopped", "traced", "silent"}) {
+    CAPTURE(how);
     MadeUpRun run(30);
     for (int rank = 0; rank < 3; ++rank) {
       run[static_cast<std::size_t>(rank)].done(1);
@@ -305,8 +306,9 @@ TEST_CASE("at the end, a rank that is stopped, or that nobody hears of, has --ti
     }
     run[1].at_look = [&](int look) {  // 20 ms apart: 6 s, which is more than ranks have to leave
       const bool back = look > 300;
-      if (stopped) run[1].stopped_by(back ? 0 : SIGSTOP);
-      run[1].silent = !stopped && !back;
+      if (how == "stopped") run[1].stopped_by(back ? 0 : SIGSTOP);
+      run[1].silent = how == "silent" && !back;
+      run[1].busy = how == "traced" && !back;  // and gets no processor, as on a machine with other work
       if (back) run[1].exited(0);
     };
     CHECK(run.said_at_the_end() == "nothing");
@@ -315,7 +317,12 @@ TEST_CASE("at the end, a rank that is stopped, or that nobody hears of, has --ti
     MadeUpRun endless(30);  // one that computes instead of leaving is not waited for
     for (MadeUpRank* rank : endless.ranks) rank->done(1);
     endless[0].busy = true;
+    endless[0].uses = 0.02;
     CHECK(endless.said_at_the_end().find("rank 0 went on to 'step 0'") == 0);
+    MadeUpRun held;  // nor is one that a debugger never lets go
+    for (MadeUpRank* rank : held.ranks) rank->done(1);
+    held[0].busy = true;
+    CHECK(held.said_at_the_end() == "rank 0 has not ended within 5 s: a debugger holds it, or it gets no processor");
   }
   MadeUpRun run(0.1);
   for (MadeUpRank* rank : run.ranks) rank->done(1);

@@ -6,6 +6,10 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -220,6 +224,41 @@ TEST_CASE(
     CHECK(waitpid(pid, nullptr, 0) == pid);
   }
 }
+
+TEST_CASE("RankWatch: a rank that a debugger holds at its end, for longer than ranks have to leave, is waited for") {
+  int go[2], traced[2];
+  for (int* each : {go, traced}) REQUIRE(pipe(each) == 0);
+  char byte = 0;
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    _exit(read(go[0], &byte, 1) == 1 ? 0 : 1);
+  }
+  const pid_t debugger = fork();  // not the watch itself, which would be told of the stop
+  REQUIRE(debugger >= 0);
+  if (debugger == 0) {
+    const bool holds = ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 &&
+                       ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr) == 0 && waitpid(pid, nullptr, __WALL) == pid;
+    byte = holds ? 'y' : 'n';
+    if (write(traced[1], &byte, 1) != 1) _exit(1);
+    if (holds) sleep(6);
+    _exit(write(go[1], &byte, 1) == 1 ? 0 : 1);  // its end lets go
+  }
+  REQUIRE(read(traced[0], &byte, 1) == 1);
+  muonwalk::sim::Options options;
+  options.timeout_seconds = 60;
+  Progress progress(1);
+  progress.slot(0).stage = ProgressSlot::Stage::finished;
+  muonwalk::sim::RankWatch watch(options, progress);
+  watch.add(std::make_unique<RankProcess>(pid, -1));
+  if (byte == 'y')
+    CHECK_NOTHROW(watch.require_ended(0));
+  else
+    MESSAGE("left out: this system lets no process trace another");
+  CHECK(waitpid(debugger, nullptr, 0) == debugger);
+  for (int file : {go[0], go[1], traced[0], traced[1]}) close(file);
+}
 #endif
 
 TEST_CASE("ComputeWatch: what counts is the processor time per thread since the rank's last sign") {
@@ -325,7 +364,7 @@ TEST_CASE("Progress: of ranks that wait for each other in a circle it says who, 
   const CollectiveKind kinds[] = {CollectiveKind::send, CollectiveKind::recv, CollectiveKind::all_gather,
                                   CollectiveKind::barrier};
   int cycles = 0;
-  for (unsigned seed = 0; seed < testing::cases(3000u); ++seed) {
+  for (unsigned seed = 0; seed < muonwalk::testing::cases(3000u); ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
     const int ranks = 2 + static_cast<int>(random() % 11), some_kinds = 1 + static_cast<int>(random() % 4);
@@ -349,5 +388,5 @@ TEST_CASE("Progress: of ranks that wait for each other in a circle it says who, 
       CHECK(store.cycle(hopeless) == expected);
     }
   }
-  CHECK(cycles > testing::cases(500));
+  CHECK(cycles > muonwalk::testing::cases(500));
 }

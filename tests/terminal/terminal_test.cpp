@@ -140,8 +140,12 @@ TEST_CASE("Paint: colours on a terminal that can show them and that nobody has t
   struct Surroundings {
     const char *term, *no_color;
     bool terminal, sink, coloured;
+    const char *open_mpi = nullptr, *forced = nullptr;
   };
   for (const Surroundings& each : std::vector<Surroundings>{{"xterm", nullptr, true, false, true},
+                                                            {"xterm", nullptr, true, false, false, "0"},
+                                                            {"xterm", nullptr, true, false, true, "0", "1"},
+                                                            {"xterm", "1", true, false, false, "0", "1"},
                                                             {"xterm", "", true, false, true},
                                                             {"xterm", "1", true, false, false},
                                                             {"dumb", nullptr, true, false, false},
@@ -151,6 +155,8 @@ TEST_CASE("Paint: colours on a terminal that can show them and that nobody has t
     const Ended ended = in_child([&] {
       set_variable("TERM", each.term);
       set_variable("NO_COLOR", each.no_color);
+      set_variable("OMPI_COMM_WORLD_RANK", each.open_mpi);
+      set_variable("CLICOLOR_FORCE", each.forced);
       if (each.terminal) dup2(terminal.file(), STDOUT_FILENO);
       if (each.sink) print_lines_to([](const char*) {}, nullptr);
       say(painted());

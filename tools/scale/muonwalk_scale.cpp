@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -129,8 +130,11 @@ int print_predicted_run(const Request& request) {
   const TrainingRun run = read_training_run(request.run);
   const RunAnswer prediction = predict_run(run);
   const auto band = band_of(run);
-  if (!request.answer.empty()) write_text_file(request.answer, run_json(run, prediction, band));
+  std::unique_ptr<FileBeside> answer;
+  if (!request.answer.empty()) answer = text_file_beside(request.answer, run_json(run, prediction, band));
   for (const std::string& line : run_text(run, prediction, band)) print_line(line);
+  finish_output();
+  if (answer != nullptr) answer->commit();
   return 0;
 }
 

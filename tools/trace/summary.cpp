@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -31,17 +33,17 @@ std::optional<std::int64_t> if_known(std::int64_t value) {
   return value < 0 ? std::nullopt : std::optional<std::int64_t>(value);
 }
 
+// Where the line of a kind stands: the collective, type, group and its size.
+using LinePlaces = std::map<std::tuple<Collective, std::string, std::string, int>, std::size_t>;
+
 // Adds a line, or a single call, to the line of its kind.
-void add_line(std::vector<CollectiveLine>& lines, const CollectiveLine& more) {
-  const auto kind = [](const CollectiveLine& line) {
-    return std::tie(line.collective, line.type, line.group, line.group_size);
-  };
-  const auto line =
-      std::find_if(lines.begin(), lines.end(), [&](const CollectiveLine& each) { return kind(each) == kind(more); });
-  if (line == lines.end())
+void add_line(std::vector<CollectiveLine>& lines, LinePlaces& places, const CollectiveLine& more) {
+  const auto [place, first] =
+      places.try_emplace({more.collective, more.type, more.group, more.group_size}, lines.size());
+  if (first)
     lines.push_back(more);
   else
-    line->add(more);
+    lines[place->second].add(more);
 }
 
 CollectiveLine line_of_call(const TraceFile& file, const TraceEvent& event) {
@@ -129,6 +131,7 @@ RankSummary summarize_rank(const TraceFile& file, int rank) {
   summary.overlap_ns = intersected(times.computation, times.communication).length();
   summary.copies_ns = times.copies.length();
   summary.idle_ns = summary.span_ns - united(united(times.computation, times.communication), times.copies).length();
+  LinePlaces places;
   const EventClass computing = times.basis == TimeBasis::host ? EventClass::host_operator : EventClass::computation;
   for (const TraceEvent& event : file.events_of(rank)) {
     if (event.event_class == computing) ++summary.kernels;
@@ -139,7 +142,7 @@ RankSummary summarize_rank(const TraceFile& file, int rank) {
     if (event.event_class != communication_class(times.basis)) continue;
     ++summary.collective_calls;
     summary.communication_sum_ns += event.duration_ns;
-    add_line(summary.collectives, line_of_call(file, event));
+    add_line(summary.collectives, places, line_of_call(file, event));
   }
   add_optimizer(file, rank, times, summary);
   add_steps(file, rank, summary);
@@ -222,7 +225,7 @@ void add_share(OptimizerShare& sum, const OptimizerShare& more) {
   sum.communication_ns += more.communication_ns;
 }
 
-void add_rank(RankSummary& sum, const RankSummary& rank) {
+void add_rank(RankSummary& sum, LinePlaces& places, const RankSummary& rank) {
   sum.basis = rank.basis;
   for (const RankTime& time : kRankTimes) sum.*time.ns += rank.*time.ns;
   sum.kernels += rank.kernels;
@@ -236,7 +239,7 @@ void add_rank(RankSummary& sum, const RankSummary& rank) {
   sum.waiting.waiting_ns += rank.waiting.waiting_ns;
   sum.steps = std::max(sum.steps, rank.steps);
   if (sum.steps_from.empty()) sum.steps_from = rank.steps_from;
-  for (const CollectiveLine& line : rank.collectives) add_line(sum.collectives, line);
+  for (const CollectiveLine& line : rank.collectives) add_line(sum.collectives, places, line);
 }
 
 // What a reader must know before using the figures of a rank.
@@ -394,7 +397,8 @@ Summary summarize(const std::vector<TraceFile>& files) {
   for (const TraceFile& file : files) append(summary.notes, file.notes);
   std::sort(summary.ranks.begin(), summary.ranks.end(),
             [](const RankSummary& a, const RankSummary& b) { return a.rank < b.rank; });
-  for (const RankSummary& rank : summary.ranks) add_rank(summary.together, rank);
+  LinePlaces places;
+  for (const RankSummary& rank : summary.ranks) add_rank(summary.together, places, rank);
   summary.together.label = "all ranks";
   // Without the times of one of them, there is no sum of all.
   for (const RankSummary& rank : summary.ranks)

@@ -2,7 +2,9 @@
 // file, byte for byte, as the run that nobody interrupted; what can't work is refused in a sentence, and what breaks on
 // the way has another exit code; and on a terminal it says how far it is.
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -17,7 +19,9 @@
 #include "tests/pseudo_terminal.hpp"
 #include "tests/ranks/run_program.hpp"
 
+using muonwalk::testing::children_of;
 using muonwalk::testing::Outcome;
+using muonwalk::testing::Program;
 using muonwalk::testing::PseudoTerminal;
 using muonwalk::testing::run_program;
 namespace fs = std::filesystem;
@@ -169,6 +173,48 @@ TEST_CASE("a file that can't be written, and options of which one would be passe
     }
   fs::create_directories(folder.file("taken/muon/step-000006.safetensors"));
   expect_refusal({"--save", folder.file("taken")}, "step-000006.safetensors\": it is a folder");
+}
+
+TEST_CASE("asked to end before its first step: what it says to go on with is there, and it goes on") {
+  const auto handles_interrupts = [](pid_t pid) {  // once it is the lesson, by the mask of caught signals
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    bool lesson = false;
+    for (std::string line; std::getline(status, line);) {
+      lesson = lesson || line.rfind("Name:\tlesson_20", 0) == 0;
+      if (line.rfind("SigCgt:", 0) == 0) return lesson && (std::stoull(line.substr(7), nullptr, 16) & 2) != 0;
+    }
+    return false;
+  };
+  int saved = 0;
+  for (int moment = 0; moment < 6; ++moment) {
+    CAPTURE(moment);
+    const TemporaryFolder folder;
+    const std::vector<std::string> words = {LESSON, "--small", "--dp", "2", "--tp", "1", "--pp", "1", "--threads", "1"};
+    std::vector<std::string> command = words;
+    command.insert(command.end(), {"--steps", "40", "--save", folder.file("saved")});
+    Program program(command);
+    for (int waits = 0; waits < 600000;
+         ++waits, usleep(100))  // the first rank is there, or even nobody is ready for it
+      if (moment < 3 ? !children_of(program.pid()).empty() : handles_interrupts(program.pid())) break;
+    usleep(moment < 3 ? 0 : 3000 * (moment - 3));
+    kill(-program.pid(), SIGINT);
+    const Outcome outcome = program.wait(120);
+    INFO(outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 3);
+    const std::string words_of_it =
+        "saved; --optimizer adamw --resume " + folder.file("saved/adamw") + " goes on with it";
+    if (outcome.err.find(words_of_it) == std::string::npos) {
+      CHECK(outcome.err.find("interrupted; ") != std::string::npos);
+      CHECK(outcome.err.find("saved") == std::string::npos);
+      continue;
+    }
+    ++saved;
+    CHECK_FALSE(fs::is_empty(folder.file("saved/adamw")));
+    command = words;
+    command.insert(command.end(), {"--steps", "40", "--optimizer", "adamw", "--resume", folder.file("saved/adamw")});
+    CHECK(run_program(command, 120).exit_code == 0);
+  }
+  CHECK(saved > 0);
 }
 
 TEST_CASE("a disk that gets full while the lesson trains ends it with exit code 3: it was asked for correctly") {

@@ -8,6 +8,7 @@
 
 #include "lesson_20_pretrain.hpp"
 #include "lessons/lesson_20_pretrain/shipped_text.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "tests/near.hpp"
 #include "tests/ranks/expect_refused.hpp"
 
@@ -55,6 +56,40 @@ TEST_CASE("the reference takes each step once, and says so where weights are gon
     CHECK(std::memcmp(a[p].matrix.data(), b[p].matrix.data(), sizeof(float) * std::size_t(a[p].matrix.size())) == 0);
   CHECK(serial.curve().validations.front().step == 0);
   CHECK(serial.curve().validations.back().step == 4);
+}
+
+TEST_CASE("in a notebook, the lesson goes on with its own grid and seed after --grids and --seeds") {
+  static std::string said;
+  for (const bool grids : {false, true}) {
+    CAPTURE(grids);
+    said.clear();
+    print_lines_to([](const char* line) { said += std::string(line) + '\n'; }, nullptr);
+    request = {};
+    request.small = true;
+    request.steps = 2;
+    (grids ? request.grids : request.optimizer) = grids ? "1x1x1" : "muon";
+    request.seeds = grids ? 0 : 2;
+    LessonInfo info;
+    info.name = "lesson_20_pretrain";
+    info.groups = {{"world", {}}};
+    Options options;
+    options.world = WorldKind::fibers;
+    options.grid = Grid().dp(2).tp(2);
+    options.threads = 1;
+    options.products = Products::chain;
+    Lesson<Local> lesson(info, options);
+    lesson.require(prepare);
+    do_instead(lesson, info);
+    train_all(lesson);
+    lesson.cost(predict);
+    lesson.answer("");
+    print_lines_to(nullptr, nullptr);
+    request = {};
+    CAPTURE(said);
+    CHECK(said.find("✔") != std::string::npos);
+    CHECK(said.find("✘") == std::string::npos);
+    CHECK(lesson.all_equal());
+  }
 }
 
 TEST_CASE("the number of steps matters to the step after them, and leaves the model of the run as it was") {

@@ -426,13 +426,19 @@ TEST_CASE("muonwalk-scale: output that can't be written ends with exit code 3, a
     const int device = open("/dev/full", O_WRONLY);
     dup2(device, STDOUT_FILENO);
   };
-  for (const Words& words : std::vector<Words>{{"list"}, {"plan", "--gpus", "8"}, {"plan", "--help"}}) {
+  TemporaryFolder folder;
+  const std::string run_file = std::string(MUONWALK_ROOT) + "/tools/scale/runs/dion-1b.json";
+  for (const Words& words : std::vector<Words>{{"list"},
+                                               {"plan", "--gpus", "8"},
+                                               {"plan", "--help"},
+                                               {"predict", "--run", run_file, "--json", folder.file("answer.json")}}) {
     const Outcome outcome = run(words, full);
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 3);
     CHECK(outcome.err.rfind("muonwalk-scale: ", 0) == 0);
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
   }
+  CHECK(folder.names().empty());
 }
 
 TEST_CASE("every command that a page shows does what it says") {

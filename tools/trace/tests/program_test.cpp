@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -147,6 +149,25 @@ TEST_CASE("reading files: of a large one, plain or packed, all is read, and wher
   write_text(folder.file("damaged.json.gz"), damaged);
   CHECK(refusal(folder.file("damaged.json.gz")).find(" can't be read as a trace: its gzip data are damaged after ") ==
         0);
+}
+
+TEST_CASE("a hundred thousand groups take seconds of processor time, for each call finds its line at once") {
+  constexpr int kGroups = 100'000;
+  const TemporaryFolder folder;
+  TraceWriting trace;
+  for (int i = 0; i < kGroups; ++i)
+    trace.collective("allreduce", 2 * i, 1, 4, "Float", fmt::format("[{}, {}]", 2 * i, 2 * i + 1), 2);
+  const auto seconds = [] {  // where each call is compared with all lines, it takes more than 60
+    const rlimit limit = {15, 15};
+    setrlimit(RLIMIT_CPU, &limit);
+  };
+  const Outcome outcome =
+      run_program({MUONWALK_TRACE_PROGRAM, "summary", trace.write(folder.file("groups.json"))}, 300, seconds);
+  CHECK(outcome.exit_code == 0);
+  const Words lines = lines_of(outcome.out);
+  CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+          return line.find("all_reduce") != std::string::npos && line.find(", ") != std::string::npos;
+        }) >= kGroups);
 }
 
 TEST_CASE("reading files: whatever comes of it, no file stays open") {
