@@ -110,11 +110,30 @@ class Session(unittest.TestCase):
         self.assertIn("lesson_00_hello_ranks: OK", said)
         self.interpreter.close(60)
 
-    def test_where_nothing_shows_pictures_they_are_told_in_words(self):
-        words = Interpreter("clang-repl-19", self.folder, environment_for(Path(LIBRARY)), [ROOT / "notebooks"])
-        self.addCleanup(words.kill)
-        words.run('#include "setup.hpp"', 60)
-        self.assertEqual(words.run('nb::show_svg("<svg><title>A map</title><desc>of it</desc></svg>");', 60)[0], "A map: of it")
+    def test_wide_text_is_printed_where_nothing_shows_html(self):
+        plain = Interpreter("clang-repl-19", self.folder, environment_for(Path(LIBRARY)), [ROOT / "notebooks"])
+        self.addCleanup(plain.kill)
+        plain.run('#include "setup.hpp"', 60)
+        self.assertEqual(plain.run(f'nb::print("{"wide " * 20}");', 60)[0], "wide " * 20)
+
+    def test_behind_options_that_are_refused_the_lesson_has_not_begun(self):
+        # Each is refused by what a lesson asks for before it has ranks, and not where options are read.
+        for name, words, why in (("lesson_09_full_step", "--nesterov --no-nesterov", "nesterov"), ("lesson_15_sharding_layouts", "--ep 3", "ep"),
+                                 ("lesson_18_read_a_trace", "--pp 2", "pp"), ("lesson_20_pretrain", "--steps 0", "steps")):
+            with self.subTest(name=name):
+                self.doCleanups()
+                self.setUp()
+                cells = self.begin(name)
+                again = "".join(cells["begin"]).replace('")', f' {words}")')
+                behind = list(cells)[list(cells).index("begin") + 1:]
+                for source in (again, again):  # also where the lesson has not begun before
+                    said = self.run_caught(source)
+                    self.assertIn(why, said)
+                    self.assertNotIn("not begun", said)
+                    self.assertIn("the lesson has not begun; run the cell with lesson.emplace, to its end", self.run_caught(cells[behind[0]]))
+                self.assertNotIn("not begun", self.run_caught(cells["begin"]))
+                self.assertNotIn("not begun", self.run_caught(cells[behind[0]]))
+                self.interpreter.close(60)
 
 
 if __name__ == "__main__":
