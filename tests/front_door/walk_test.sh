@@ -214,7 +214,7 @@ test_no_grep() {
 }
 
 test_damaged_build() {
-  : "rules that were damaged are made anew, and what is no file is named"
+  : "rules that were damaged are made anew, and a folder in place of a file is named"
   local rules=$project/build/build.ninja file
   for file in garbage cut nothing; do
     walk 05

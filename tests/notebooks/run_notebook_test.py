@@ -202,7 +202,7 @@ class RunNotebook(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, "the shared library can't be loaded: /nowhere/lib.so.* and restart the kernel")
 
-WIDE = "a < b \\"and\\" " * 9  # in C++
+WIDE = 'a < b \\"and\\" ' * 9  # as C++ writes it
 
 
 @unittest.skipUnless(HERE, "there is no clang-repl-19 here")
