@@ -1,5 +1,6 @@
 """Builds a library of what the reader wrote, and has the program muonwalk-try judge it."""
 
+import contextlib
 import ctypes
 import os
 import re
@@ -97,13 +98,14 @@ def build_library(exercise, path, build, into, function=None):
     return said(made)
 
 
-def prctl(option, value):
-    """What Linux alone has: elsewhere a daemon of the reader's is not found."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
+C_LIBRARY = ctypes.CDLL(None)
 END_WITH_PARENT, ADOPT_ORPHANS = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER
+
+
+def prctl(option, value):
+    """What Linux alone has: elsewhere nothing is found that leaves the group of the program that judges."""
+    if sys.platform == "linux":
+        C_LIBRARY.prctl(option, value, 0, 0, 0)
 
 
 def stand_between():
@@ -137,7 +139,8 @@ def end_with(child):
                 os.kill(int(each), signal.SIGKILL)
             os.waitpid(-1, 0)
     except OSError:  # not Linux
-        pass
+        with contextlib.suppress(OSError):
+            os.killpg(child, signal.SIGKILL)
     os._exit(code if code >= 0 else 128 - code)
 
 
