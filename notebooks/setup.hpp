@@ -3,7 +3,7 @@
 //   xeus-cling   is told where headers and libraries lie by pragmas;
 //   xeus-cpp     is told by its arguments (./walk jupyter) or its environment (CPLUS_INCLUDE_PATH), and loads
 //                libraries as any program does;
-//   clang-repl   the same, and it has no pictures.
+//   clang-repl   the same, and it shows text alone.
 //
 // The library is loaded while this cell runs, so that every later cell finds its functions: a function that is missing
 // when it is called for the first time would stay missing for the rest of the session.
@@ -34,7 +34,7 @@
 
 #if defined(__has_include)
 #if __has_include(<xcpp/xdisplay.hpp>)
-#define NB_SHOWS_PICTURES
+#define NB_SHOWS_HTML
 #include <xcpp/xdisplay.hpp>
 #endif
 #endif
@@ -102,7 +102,7 @@ struct WideText {
   std::string text;
 };
 
-#ifdef NB_SHOWS_PICTURES
+#ifdef NB_SHOWS_HTML
 inline nl::json mime_bundle_repr(const WideText& wide) {
   std::string escaped;
   for (const char c : wide.text)
@@ -116,7 +116,7 @@ inline nl::json mime_bundle_repr(const WideText& wide) {
 
 /// A line of text, or several, into the notebook. Flushed at once: an interpreter that ends takes with it what was not.
 inline void print(const char* text) {
-#ifdef NB_SHOWS_PICTURES
+#ifdef NB_SHOWS_HTML
   int widest = 0;
   std::string line;
   for (const char* at = text; *at != '\0'; ++at) {
@@ -166,8 +166,8 @@ class CommandLine {
   std::vector<char*> pointers_;
 };
 
-/// The words that the lesson began with, and how many of the notebook's numbered cells have run since (-1: it did not
-/// begin). The begin cell sets both.
+/// The words that the lesson began with, and how many of the notebook's numbered cells have run since (-1: the begin
+/// cell did not come to its end).
 /// @{
 std::unique_ptr<CommandLine> begun_with = std::make_unique<CommandLine>("");
 int turns_taken = -1;
@@ -207,29 +207,26 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
   return result;
 }
 
-/// The same for a lesson that begins: with `words` as its command line. From here on the numbered cells run in turn.
+/// The same for a lesson that begins: with `words` as its command line.
 inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, const muonwalk::Grid& grid,
                                       const std::string& words) {
   turns_taken = -1;
   begun_with = std::make_unique<CommandLine>(words);
-  muonwalk::sim::Options result = options(info, grid, argc(), argv());
-  turns_taken = 0;
-  return result;
+  return options(info, grid, argc(), argv());
 }
 
-/// The lesson; throws a sentence where it has not begun.
-template <class Lesson>
-Lesson& begun(std::optional<Lesson>& lesson) {
-  if (!lesson || turns_taken < 0)
-    throw std::runtime_error("the lesson has not begun; run the cell with lesson.emplace, and then those behind it");
-  return *lesson;
+inline void require_begun(bool begun) {
+  if (!begun)
+    throw std::runtime_error(
+        "the lesson has not begun; run the cell with lesson.emplace, to its end, and then those behind it");
 }
 
-/// A cell that works with the ranks begins with its number. Throws a sentence unless all numbered cells before it, and
-/// not yet it, have run since the lesson began: the ranks hold what the last cell left them with.
+/// A cell that works with the ranks begins with its number, and the one that begins the lesson ends with 0. Throws a
+/// sentence unless all numbered cells before it, and not yet it, have run since the lesson began: the ranks hold what
+/// the last cell left them with.
 template <class Lesson>
 void in_turn(std::optional<Lesson>& lesson, int turn) {
-  begun(lesson);
+  require_begun(lesson && (turn == 0 || turns_taken >= 0));
   if (turn <= turns_taken)
     throw std::runtime_error(
         "this cell has run already, and the ranks hold what it has left them with; to run it again, run the cell with "
@@ -244,42 +241,12 @@ void in_turn(std::optional<Lesson>& lesson, int turn) {
 /// What rank `rank` holds. Throws a sentence where there is no such rank.
 template <class Lesson>
 auto& rank(std::optional<Lesson>& lesson, int rank) {
-  const int ranks = begun(lesson).options().grid.size();
+  require_begun(lesson.has_value());
+  const int ranks = lesson->options().grid.size();
   if (rank < 0 || rank >= ranks)
     throw std::runtime_error("there is no rank " + std::to_string(rank) + "; they are 0 to " +
                              std::to_string(ranks - 1));
   return lesson->local(rank);
-}
-
-/// An SVG picture, and the same in words for kernels that can't show it.
-struct Picture {
-  std::string svg;
-  std::string words;
-};
-
-#ifdef NB_SHOWS_PICTURES
-/// How the kernel asks for a picture.
-inline nl::json mime_bundle_repr(const Picture& picture) {
-  nl::json bundle = nl::json::object();
-  bundle["image/svg+xml"] = picture.svg;
-  bundle["text/plain"] = picture.words;
-  return bundle;
-}
-inline void show(const Picture& picture) { xcpp::display(picture); }
-#else
-inline void show(const Picture& picture) { print(picture.words.c_str()); }
-#endif
-
-/// Shows an SVG picture that says in its title and its description what is in it.
-inline void show_svg(const std::string& svg) {
-  const auto words_in = [&svg](const std::string& tag) {
-    const std::size_t begin = svg.find("<" + tag);
-    const std::size_t from = begin == std::string::npos ? begin : svg.find('>', begin);
-    const std::size_t end = from == std::string::npos ? from : svg.find("</" + tag + ">", from);
-    return end == std::string::npos ? "" : svg.substr(from + 1, end - from - 1);
-  };
-  const std::string title = words_in("title"), description = words_in("desc");
-  show(Picture{svg, title + (title.empty() || description.empty() ? "" : ": ") + description});
 }
 
 /// Shows what quiet steps have done since the last time, phase by phase: what moved, and what rank 0 held then.

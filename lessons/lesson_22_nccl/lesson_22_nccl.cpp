@@ -384,9 +384,9 @@ int main(int argc, char** argv) {
   info.products = Products::chain;  // the same bits on both
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   on_gpus = lesson.options().transport == TransportKind::nccl;  // else the host computes
+  lesson.require(prepare);
 
   // The journey of all my matrices, a stage at a time; what rank 0 had queued for it; and then the main job.
-  lesson.require(prepare);
   lesson.say(who_computes(on_gpus));
   lesson.step("lay out the parameters, and bring the weights to where I compute", start);  // whose memory?
   lesson.step("my gradients, reduce-scatter over dp, and momentum", sum_gradients);        // lessons 02 and 09

@@ -220,6 +220,7 @@ class Cells:
         self.values, values = [], self.values
         if not self.begun:
             self.begun = True
+            lines.append("nb::in_turn(lesson, 0);")  # where nothing was refused
             self.notebook.code("begin", "\n".join(values + lines), again=another_way(self.lesson), tags=["begin"])
             return
         self.turns += 1

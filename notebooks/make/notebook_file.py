@@ -65,7 +65,7 @@ def stream(text):
     return {"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)}
 
 
-def picture(data):
+def shown(data):
     """What a cell has shown: texts by their MIME type."""
     return {"data": {kind: text.splitlines(keepends=True) for kind, text in data.items()}, "metadata": {},
             "output_type": "display_data"}
@@ -95,7 +95,7 @@ def first_difference(kept, fresh):
     for number, (ours, theirs) in enumerate(zip(map(joined, kept), map(joined, fresh)), start=1):
         if ours == theirs:
             continue
-        texts = [parts if isinstance(parts, str) else parts.get("image/svg+xml", "") for _, _, parts in (ours, theirs)]
+        texts = [parts if isinstance(parts, str) else parts.get("text/plain", "") for _, _, parts in (ours, theirs)]
         lines = [text.split("\n") for text in texts]
         at = next((i for i, pair in enumerate(zip(*lines)) if pair[0] != pair[1]), min(map(len, lines)))
         ours, theirs = ((each[at] if at < len(each) else "(no such line)")[:200] for each in lines)

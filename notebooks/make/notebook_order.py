@@ -12,6 +12,8 @@ from notebook_cells import variables_declared, without_words
 
 # Statements in which ranks work: a step, or a function that is handed the lesson.
 _WORKS = re.compile(r"\blesson\.(?:quiet_)?step\(|[(,]\s*lesson\s*[,)]")
+# A function that refuses what can't work, before there are ranks.
+_REFUSES = re.compile(r"\brequire_\w+\(lesson\)")
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Statement:
 
 
 def is_work(block):
-    return _WORKS.search(without_words(block.text)) is not None
+    return _WORKS.search(_REFUSES.sub("", without_words(block.text))) is not None
 
 
 def names_in(text):

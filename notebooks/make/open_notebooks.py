@@ -13,6 +13,7 @@ something broke on the way. Otherwise it becomes Jupyter.
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -85,6 +86,13 @@ def prepare_kernel(spec, into):
     copy_spec(spec, into, [ROOT, NOTEBOOKS, include])
 
 
+def sign(copies):
+    """Jupyter hides what is kept as HTML in files that it doesn't trust."""
+    trust = shutil.which("jupyter-trust")
+    if trust and copies:
+        subprocess.run([trust, *copies], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
 def prepare_copies(fresh):
     copies = WorkingCopies(OWN)
     aside = copies.put_aside() if fresh else None
@@ -95,6 +103,7 @@ def prepare_copies(fresh):
     if behind:
         say(f"Left as you changed them, though their lessons have changed too: {', '.join(behind)} "
             "(./walk jupyter --fresh makes new copies and keeps yours).")
+    sign(copies.made)
     say(f"The notebooks are copies, in {copies.folder}: what you change there stays.")
     return copies.folder
 

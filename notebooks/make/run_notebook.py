@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "sim/classroom"))
 import notebook_file  # noqa: E402
 from whole_file import write_whole  # noqa: E402
-DISPLAY = ROOT / "notebooks/make/clang_repl"  # a stand-in for what a kernel shows pictures with
+DISPLAY = ROOT / "notebooks/make/clang_repl"  # a stand-in for what a kernel shows HTML with
 SHOWN = "@@ display "                    # how its lines begin
 DEFAULT_LIMIT = 120  # seconds per cell: against hanging, not for measuring
 AFTER_AN_ERROR = 5   # seconds: some errors leave the interpreter unable to do anything more, also to reach the marker
@@ -199,31 +199,20 @@ def cells_again(notebook):
 
 
 def outputs_of(printed):
-    """What a cell printed on standard output, as notebooks keep it: text and pictures."""
+    """What a cell printed on standard output, as notebooks keep it: text, and what is shown as HTML."""
     outputs, text = [], ""
     for line in printed.split("\n") if printed else ():
         if line.startswith(SHOWN):
             if text:
                 outputs.append(notebook_file.stream(text))
             try:
-                outputs.append(notebook_file.picture(json.loads(line[len(SHOWN):])))
+                outputs.append(notebook_file.shown(json.loads(line[len(SHOWN):])))
             except (ValueError, AttributeError, RecursionError):
-                raise CellFailed(f"{SHOWN.strip()!r} is how pictures are printed, and what comes after it is none") from None
+                raise CellFailed(f"{SHOWN.strip()!r} is how HTML is shown, and what comes after it is none") from None
             text = ""
         else:
             text += line + "\n"
     return outputs + ([notebook_file.stream(text)] if text else [])
-
-
-_ASKS_FOR_A_PICTURE = re.compile(r"\bnb::show_svg\(")
-
-
-def require_pictures(name, source, outputs):
-    """A cell that asks for a picture shows one."""
-    asked = len(_ASKS_FOR_A_PICTURE.findall(source))
-    shown = sum("image/svg+xml" in output.get("data", {}) for output in outputs)
-    if shown < asked:
-        raise CellFailed(f"cell {name}: it asks for pictures {asked} times, and shows {shown}")
 
 
 def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=say, again=True):
@@ -252,7 +241,6 @@ def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=say, again
                     outputs.append(outputs_of(printed))
                 except CellFailed as failure:
                     raise CellFailed(f"cell {name}: {failure}") from None
-                require_pictures(name, source, outputs[-1])
             for name, source in cells_again(notebook) if again else ():
                 execute(name, source, " of the second run")
             for text in interpreter.close(limit):

@@ -25,6 +25,7 @@ class WorkingCopies:
     def __init__(self, folder):
         self.folder = folder / "notebooks"
         self.copied = folder / "as_copied"
+        self.made = []  # by put_in_place
 
     def put_aside(self):
         """Renames the folder of the copies; returns its new name, or None where there was none."""
@@ -56,4 +57,5 @@ class WorkingCopies:
             text = original.read_text(encoding="utf-8")
             write_whole(before, text)
             write_whole(copy, text)
+            self.made.append(copy)
         return behind

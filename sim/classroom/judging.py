@@ -1,5 +1,7 @@
 """Builds a library of what the reader wrote, and has the program muonwalk-try judge it."""
 
+import contextlib
+import ctypes
 import os
 import re
 import signal
@@ -7,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 from exercises import ROOT, Broken
 
@@ -95,23 +98,66 @@ def build_library(exercise, path, build, into, function=None):
     return said(made)
 
 
+C_LIBRARY = ctypes.CDLL(None)
+END_WITH_PARENT, ADOPT_ORPHANS = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER
+
+
+def prctl(option, value):
+    """What Linux alone has: elsewhere nothing is found that leaves the group of the program that judges."""
+    if sys.platform == "linux":
+        C_LIBRARY.prctl(option, value, 0, 0, 0)
+
+
+def stand_between():
+    """Called in a new process before it becomes muonwalk-try, which it leaves to a grandchild. So the reader's code finds neither the
+    tool as its parent nor in its process group; and what it starts becomes a child of this process, at the latest when its parent ends,
+    whatever session it has made for itself."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    prctl(END_WITH_PARENT, signal.SIGTERM)
+    prctl(ADOPT_ORPHANS, 1)
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        child = os.fork()
+        if child == 0:
+            prctl(END_WITH_PARENT, signal.SIGKILL)
+            return
+    end_with(child)
+
+
+def end_with(child):
+    """Waits for a child, ends all others, and ends with its exit code: 128 + N for a signal."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # by one of these, subprocess waits for the program to be loaded
+    code = -signal.SIGTERM
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except SystemExit:
+        pass
+    try:
+        while children := Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
+            for each in children:
+                os.kill(int(each), signal.SIGKILL)
+            os.waitpid(-1, 0)
+    except OSError:  # not Linux
+        with contextlib.suppress(OSError):
+            os.killpg(child, signal.SIGKILL)
+    os._exit(code if code >= 0 else 128 - code)
+
+
 def run_judge(exercise, library, build, limit, world, timeout, **files):
     """Runs muonwalk-try with ranks in this world. Returns its exit code, and the outcome that it says; "" where it says none. Then
-    nothing is left of its process group, whatever the reader's code has started."""
+    nothing is left of it, whatever the reader's code has started."""
     program = build / "bin" / "muonwalk-try"
     try:
         process = subprocess.Popen([str(program), exercise.name, str(library), world, str(timeout)], stdin=subprocess.DEVNULL,
-                                   start_new_session=True, **files)
+                                   start_new_session=True, preexec_fn=stand_between, **files)
     except OSError as error:
         raise Broken(f"{program} can't be run: {error.strerror}; ./walk try builds it") from error
-    with process:
-        try:
-            code = process.wait(limit)
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+    try:
+        code = process.wait(limit)
+    finally:
+        process.terminate()
+        process.wait()
     judged = 0 <= code - FIRST_OUTCOME < len(OUTCOMES)
     return code, OUTCOMES[code - FIRST_OUTCOME] if judged else ""
 
@@ -161,8 +207,8 @@ def judge_on_processes(exercise, library, build, timeout, output):
         code, outcome = run_judge(exercise, library, build, JUDGE_LIMIT, "processes", timeout or 1, stdout=output)
     except subprocess.TimeoutExpired:
         return Result("it never ends", f"  The judge did not end within {JUDGE_LIMIT} s: has your code stopped it?")
-    if code < 0:
-        return Result("it ends the judge", f"  Signal {-code} ended the program that judges: does your code send it?")
+    if code < 0 or code > 128:
+        return Result("it ends the judge", f"  Signal {abs(code) % 128} ended the program that judges: does your code send it?")
     if not outcome:
         raise Broken(f"the judge of exercise {exercise.number} broke; its own words are above")
     return Result(outcome)

@@ -175,6 +175,10 @@ def work(words):
 
 
 def main():
+    sys.stderr = sys.stderr or open(os.devnull, "w")
+    if sys.stdout is None:
+        print("walk: standard output is closed, so nothing could be said; leave it open", file=sys.stderr)
+        sys.exit(3)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace")  # marks and file names are printed whatever the locale is
     try:
@@ -193,7 +197,9 @@ def main():
         code = 3
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        print(f"walk: {error.filename} can't be read or written: {error.strerror}", file=sys.stderr)
+        if error.filename is None:  # what could not be written would be tried once more at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"walk: {error.filename or 'standard output'} can't be read or written: {error.strerror}", file=sys.stderr)
         code = 3
     sys.exit(code)
 

@@ -87,6 +87,16 @@ class WalkJupyter(StandInProject):
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         self.assertTrue(self.copy().is_file() and (self.own / "kernels" / "xcpp17" / "kernel.json").is_file())
 
+    def test_copies_are_signed_when_they_are_made_where_jupyter_can_sign(self):
+        signed = self.scratch / "signed"
+        self.program("jupyter-trust", f"#!/bin/bash\necho \"$*\" >>'{signed}'; echo Signing; exit 1\n")
+        for _ in range(2):
+            self.assertEqual(self.walk("--prepare", JUPYTER_PATH=str(self.data)).stdout, "")
+            self.assertEqual(signed.read_text(), f"{self.copy()}\n")
+        self.original.write_text(notebook("int six = 6;"), encoding="utf-8")
+        self.opened()
+        self.assertEqual(signed.read_text(), f"{self.copy()}\n" * 2)
+
     def test_a_folder_that_can_not_be_written_to_is_named(self):
         for taken in ("kernels", "notebooks", "include"):
             with self.subTest(taken=taken):

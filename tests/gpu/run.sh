@@ -8,7 +8,7 @@
 # that ran holds, 1 something does not, 2 there is no GPU (or no toolkit) to run it on, 3 the build broke.
 set -euo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+root=$(CDPATH="" cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 folder=$root/build/gpu
 report=${1:-$folder/report.md}
 bin=$folder/bin

@@ -155,7 +155,10 @@ class MakeNotebook(unittest.TestCase):
         self.assertEqual(cells["declare-lesson"], "std::optional<Lesson<Local>> lesson;\nLayout layout;")
         self.assertEqual(cells["begin"].split("\n"), [
             "factor = 1;", "other = 2;", 'lesson.emplace(info, nb::options(info, Grid().dp(2), ""));', "lesson->require(plan);",
-            "layout = layout_of(lesson->rank_info());"])
+            "layout = layout_of(lesson->rank_info());", "nb::in_turn(lesson, 0);"])
+        # A function that refuses comes before there are ranks, so its cell is still the one that begins.
+        refuses = LESSON.replace("lesson.require(plan);", "require_sense(lesson);\n  lesson.require(plan);")
+        self.assertIn("require_sense(*lesson);\nlesson->require(plan);\n", self.cells(refuses)["begin"])
         self.assertEqual(self.marks()["begin"], {"again": "--dp 3", "tags": ["begin"]})
         self.assertIn("with `--dp 3` or `--bug first_bug`", cells["about-the-beginning"])
         # What is declared behind that cell gets its first value again before it is needed.

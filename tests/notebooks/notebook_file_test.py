@@ -27,8 +27,8 @@ class NotebookFile(unittest.TestCase):
     def test_outputs_come_and_go(self):
         prose = {"cell_type": "markdown", "metadata": {}}
         notebook = {"cells": [code(), prose, code(), code()]}
-        shown = nf.picture({"image/svg+xml": "<svg>\n</svg>", "text/plain": "x"})
-        self.assertEqual(shown, {"data": {"image/svg+xml": ["<svg>\n", "</svg>"], "text/plain": ["x"]}, "metadata": {},
+        shown = nf.shown({"text/html": "<pre>\n</pre>", "text/plain": "x"})
+        self.assertEqual(shown, {"data": {"text/html": ["<pre>\n", "</pre>"], "text/plain": ["x"]}, "metadata": {},
                                  "output_type": "display_data"})
         said = nf.stream("a\nb")
         self.assertEqual(said, {"name": "stdout", "output_type": "stream", "text": ["a\n", "b"]})

@@ -42,8 +42,9 @@ class Session(unittest.TestCase):
     def run_caught(self, source):
         return self.run_cell(f'try {{\n{source}\n}} catch (const std::exception& error) {{ nb::print(error.what()); }}')
 
-    def begin(self, name):
-        """Defines all that the lesson defines; {name: source} of the cells that may be run again."""
+    def begin(self, name, cells=None):
+        """Defines all that the lesson defines; {name: source} of the cells that may be run again, of the first `cells` of them alone
+        where that is given."""
         notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
         found = {}
         for cell in notebook["cells"]:
@@ -53,6 +54,8 @@ class Session(unittest.TestCase):
                     self.run_cell(source)
             elif cell["cell_type"] == "code":
                 found[cell["id"]] = source
+                if len(found) == cells:
+                    break
         return found
 
     def test_one_session_runs_the_lesson_with_a_bug_with_another_layout_and_clean_again(self):
@@ -110,11 +113,30 @@ class Session(unittest.TestCase):
         self.assertIn("lesson_00_hello_ranks: OK", said)
         self.interpreter.close(60)
 
-    def test_where_nothing_shows_pictures_they_are_told_in_words(self):
-        words = Interpreter("clang-repl-19", self.folder, environment_for(Path(LIBRARY)), [ROOT / "notebooks"])
-        self.addCleanup(words.kill)
-        words.run('#include "setup.hpp"', 60)
-        self.assertEqual(words.run('nb::show_svg("<svg><title>A map</title><desc>of it</desc></svg>");', 60)[0], "A map: of it")
+    def test_wide_text_is_printed_where_nothing_shows_html(self):
+        plain = Interpreter("clang-repl-19", self.folder, environment_for(Path(LIBRARY)), [ROOT / "notebooks"])
+        self.addCleanup(plain.kill)
+        plain.run('#include "setup.hpp"', 60)
+        self.assertEqual(plain.run(f'nb::print("{"wide " * 20}");', 60)[0], "wide " * 20)
+
+    def test_behind_options_that_are_refused_the_lesson_has_not_begun(self):
+        # Each is refused by what a lesson asks for before it has ranks, and not where options are read.
+        for name, words, why in (("lesson_09_full_step", "--nesterov --no-nesterov", "nesterov"), ("lesson_15_sharding_layouts", "--ep 3", "ep"),
+                                 ("lesson_18_read_a_trace", "--pp 2", "pp"), ("lesson_20_pretrain", "--steps 0", "steps")):
+            with self.subTest(name=name):
+                self.doCleanups()
+                self.setUp()
+                cells = self.begin(name, 2)
+                again = "".join(cells["begin"]).replace('")', f' {words}")')
+                behind = list(cells)[1]
+                for source in (again, again):  # also where the lesson has not begun before
+                    said = self.run_caught(source)
+                    self.assertIn(why, said)
+                    self.assertNotIn("not begun", said)
+                    self.assertIn("the lesson has not begun; run the cell with lesson.emplace, to its end", self.run_caught(cells[behind]))
+                self.assertNotIn("not begun", self.run_caught(cells["begin"]))
+                self.assertNotIn("not begun", self.run_caught(cells[behind]))
+                self.interpreter.close(60)
 
 
 if __name__ == "__main__":

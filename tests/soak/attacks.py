@@ -337,6 +337,55 @@ def launched_by_hand(stage, random_numbers):
     return judge(job, outcome, None, signals=[number], most_sentences=2 * ranks)
 
 
+def under_mpirun(stage, random_numbers):
+    """Ranks that mpirun started; one of the processes, or mpirun itself, gets a signal."""
+    if shutil.which("mpirun") is None:
+        raise NotHere("there is no mpirun")
+    job, ranks = Job(stage.lessons[0], ["--dp", "2", "--tp", "1", "--pp", "1", "--timeout", "5"]), 2
+    number = random_numbers.choice([None, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
+    around = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "NO_COLOR=1", "mpirun", "--oversubscribe", "-n",
+              str(ranks)]
+
+    def during(process):
+        time.sleep(random_numbers.uniform(0, 2))
+        if number is not None:
+            send(random_numbers.choice([process.pid, *children_of(process.pid)]), number)
+
+    outcome = run(job, stage.scratch / "attack", during, around, stage.limit)
+    # What mpirun says, and makes of exit codes, is its own: what counts is that nothing is left.
+    outcome.files = {name: content for name, content in outcome.files.items() if not name.startswith(("ompi.", "pmix-"))}
+    outcome.err = "\n".join(line for line in outcome.err.splitlines() if "started by Open MPI: rank " not in line)
+    if outcome.code != 0:
+        outcome.code, outcome.out, outcome.err = 3, "", f"{job.program.name}: mpirun said what there is to say"
+    kind, broken = judge(job, outcome, None)
+    if number is None and kind != "ended well":
+        broken.append("a run that nobody attacked did not end well")
+    return kind, broken
+
+
+def interrupted_cells(stage, random_numbers):
+    """Jupyter's button Interrupt, at random moments, while cells run and between them: a cell ends, and the kernel goes on."""
+    job = Job(stage.programs / "cells_program", ["400"])
+    if not job.program.exists():
+        raise NotHere("the program cells_program has not been built")
+
+    def during(process):
+        for _ in range(int(stage.limit * 100)):
+            if process.poll() is not None or "ready" in (stage.scratch / "attack/talk/out").read_text():
+                break
+            time.sleep(0.01)
+        for _ in range(random_numbers.randint(1, 30)):
+            time.sleep(random_numbers.uniform(0, 0.05))
+            if process.poll() is None:
+                send(process.pid, signal.SIGINT)
+
+    outcome = run(job, stage.scratch / "attack", during, limit=stage.limit)
+    kind, broken = judge(job, outcome, None)
+    if outcome.code != 0 or not outcome.out.endswith(": OK\n"):
+        broken.append("an interrupt ended the kernel, or left it unable to work")
+    return kind, broken
+
+
 def interrupted_training(stage, random_numbers):
     """Lesson 20 saves after every step and is ended, or one of its ranks is; then another run goes on from what was saved."""
     program = stage.programs / "lesson_20_pretrain"
@@ -454,4 +503,6 @@ KINDS = {
     "hostile answers": hostile_answers,
     "full disks": full_disk,
     "hostile connections": hostile_connections,
+    "ranks under mpirun": under_mpirun,
+    "cells interrupted": interrupted_cells,
 }

@@ -77,14 +77,15 @@ PROMISES = {"leaves_a_process": "a process was left: sleep", "leaves_a_file": "a
             "says_a_wrong_ok": "its screen"}
 # What can't happen in a kind of attack: no file is read, no outcome is foreseen, a screen goes to a full device, …
 NOT_SEEN = {("mutated traces", "says_a_wrong_ok"), ("ranks started by hand", "says_two_sentences")}
-NO_OUTPUT = {"ranks started by hand", "interrupted training", "mutated runs"}  # nor a screen that is known
-NO_INPUT = {"signals to a rank", "pauses (Ctrl-Z)", "hostile connections", "interrupted training"}
+NOT_SEEN |= {("ranks under mpirun", each) for each in PROMISES if not each.startswith(("leaves", "never"))}  # exit codes are mpirun's
+NO_OUTPUT = {"ranks started by hand", "interrupted training", "mutated runs", "cells interrupted"}  # nor a screen that is known
+NO_INPUT = {"signals to a rank", "pauses (Ctrl-Z)", "hostile connections", "interrupted training", "cells interrupted"}
 OF_PROGRAMS = [kind for kind in KINDS if kind != "hostile answers"]  # of which one program of the project's own attempts a part
 ATTEMPTS = 20
 
 
 def stand_ins(folder, promise):
-    for name in ("lesson_00_hello_ranks", "lesson_09_full_step", "lesson_20_pretrain", "muonwalk-trace", "muonwalk-scale"):
+    for name in ("lesson_00_hello_ranks", "lesson_09_full_step", "lesson_20_pretrain", "cells_program", "muonwalk-trace", "muonwalk-scale"):
         (folder / name).write_text(STAND_IN % promise)
         (folder / name).chmod(0o755)
     # What connects, and has heard nothing.

@@ -9,7 +9,7 @@
 set -u
 program=$1 folder=$2
 torch=${MUONWALK_TORCH:-torch==2.13.0+cpu}
-tests=$(cd "$(dirname "$0")" && pwd)
+tests=$(CDPATH="" cd -- "$(dirname -- "$0")" && pwd)
 python=$folder/venv/bin/python
 
 skip() {
