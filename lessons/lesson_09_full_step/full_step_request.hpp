@@ -29,8 +29,7 @@ struct TrainingRequest {
 /// against each other, and for all that FileTraining and model_parameters refuse.
 std::unique_ptr<Training> requested_training(const TrainingRequest& request, int tp, std::uint64_t seed);
 
-/// What lesson 09 can be asked for besides the options of every lesson. The defaults are those of the proof of
-/// concept's own test.
+/// What lesson 09 can be asked for besides the options of every lesson. The defaults are the proof of concept's.
 struct FullStepRequest {
   MuonSettings muon;          ///< What the options below make of Muon, once it is settled.
   std::string recipe;         ///< --recipe; empty: the proof of concept's
@@ -73,8 +72,7 @@ struct FullStepRequest {
   std::vector<Layout> layouts(const std::vector<Parameter>& parameters, const Grid& grid) const;
   /// @}
 
-  /// This request with buckets, to compare with; or with one bucket where buckets were asked for. Small matrices
-  /// get small buckets.
+  /// This request with buckets, to compare with; or with one, where they were asked for. Small matrices get small ones.
   FullStepRequest with_other_buckets() const;
   /// "one bucket", "buckets of 50,000 elements".
   std::string buckets_text() const;

@@ -90,8 +90,7 @@ std::string line_table(const std::string& name, std::uint64_t seed);
 /// itself and multiplied by 0.2 · √max of its own shape.
 Matrix split_update(const Matrix& u, const AttentionRows& attention, QkvSplit split);
 
-/// How far a fused matrix's update is from the one that was meant, relative to that one: as a whole, and over the rows
-/// of q, of k and of v.
+/// How far a fused matrix's update is from the one that was meant, relative to that one: as a whole, and of q, k and v.
 struct SplitError {
   int calls = 0;  ///< Calls of Newton–Schulz.
   double all = 0, q = 0, k = 0, v = 0;

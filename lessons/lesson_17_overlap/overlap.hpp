@@ -19,8 +19,7 @@ enum class Schedule {
 /// memory in here, so it must be waited for.
 class PostedGather {
  public:
-  /// Room for the bucket. `counts` are the elements that each DP rank owns (Layout::dp_counts); in bf16, 2 bytes each
-  /// travel.
+  /// Room for the bucket. `counts` are the elements that each DP rank owns (Layout::dp_counts); in bf16, 2 bytes each.
   PostedGather(Communicator& dp, std::vector<Index> counts, Precision precision);
   /// Puts this rank's shard into its place, rounded where it travels as bf16. Not while it travels. Throws
   /// std::invalid_argument where its size is not the one in `counts`.

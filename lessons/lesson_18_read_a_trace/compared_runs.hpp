@@ -12,16 +12,14 @@
 namespace muonwalk::sim {
 
 /// The calls of a run by rank, collective, element type and group, and the bytes that the rank handed to the transport
-/// in them: "rank 0, all_gather of float32 in [0, 1]: calls" and "…: bytes". A line of a summary that does not say its
-/// bytes has calls alone.
+/// in them: "rank 0, all_gather of float32 in [0, 1]: calls" and "…: bytes". A line that does not say its bytes has
+/// calls alone.
 NamedNumbers call_counts(const Summary& summary);
 
-/// Calls and bytes from the ledgers, which the transports kept while they sent, without any trace: what a trace must
-/// say.
+/// Calls and bytes from the ledgers, which transports kept while they sent, without a trace: what a trace must say.
 NamedNumbers ledger_counts(const RunTrace& run);
 
-/// Writes a run as --trace does and reads it back as muonwalk-trace does: what any reader of the file would see, but
-/// without a file.
+/// Writes a run as --trace does and reads it back as muonwalk-trace does: what any reader of the file would see.
 TraceFile written_and_read(const RunTrace& run);
 
 /// What adding up by name makes of a rank's collectives: all events whose name holds the name of one that the rank
@@ -85,8 +83,7 @@ struct ComparedRun {
 ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                          std::int64_t state_elements);
 
-/// What runs say about the published claims: Muon on dp 2 × tp 2, and on dp 4, against AdamW on dp 4. Nothing where one
-/// of them was not made.
+/// What runs say about the published claims: Muon on dp 2 × tp 2, and on dp 4, against AdamW on dp 4. Else nothing.
 OwnRuns own_runs(const std::vector<ComparedRun>& runs);
 
 /// A row per run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After

@@ -55,8 +55,7 @@ std::optional<double> leading_steps(const std::vector<float>& first, const std::
 /// number kSmoothedSteps have no mean.
 std::optional<double> reached_in_training(const LossCurve& curve, float loss);
 
-/// At which step the held-out loss is first at or below `loss`. Between two validations it is taken to fall in a
-/// straight line.
+/// At which step the held-out loss is first at or below `loss`, if it falls in straight lines between validations.
 std::optional<double> reached_held_out(const LossCurve& curve, float loss);
 
 /// The losses on held-out text that are worth comparing, multiples of 0.05, largest first: the lowest that all runs

@@ -129,8 +129,7 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
 /// The grids of --grids, dp × tp × pp each. Throws UsageError, one sentence, for a text that is not a list of them.
 std::vector<Grid> grids_of(const std::string& text);
 
-/// How fast a way was trained, for standard error: tokens per second in a run that took this long, and of the
-/// reference.
+/// How fast a way was trained, for standard error: tokens per second in a run that took so long.
 std::string pace_text(const Pretraining& run, const ComparedTraining& way, double seconds);
 
 /// What is trained and how, in a few lines for the reader; the last one says how many buckets the rank at a rank has

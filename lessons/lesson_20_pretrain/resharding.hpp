@@ -74,8 +74,7 @@ Plan gather_training_plan(const GptTraining& training, const Grid& grid, const P
 Plan deal_out_plan(const GptTraining& training, const Grid& grid, const Place& place);
 /// @}
 
-/// Refuses a checkpoint that this training can't go on from on a grid, before ranks start. Throws UsageError as
-/// state_of does.
+/// Refuses a checkpoint that this training can't go on from, before ranks start. Throws UsageError as state_of does.
 void require_resumable(const Checkpoint& checkpoint, const GptTraining& training, const Grid& grid);
 
 }  // namespace muonwalk::sim

@@ -58,8 +58,7 @@ Range held_range(const Layout& layout, const HeldForm& form, BucketNumber number
 std::vector<ParameterPart> parts_held(const Layout& layout, const HeldForm& form, BucketNumber number,
                                       const Place& place);
 
-/// What of that it gives to a checkpoint, so that every element is given once: what is the same on several ranks comes
-/// from the first of them.
+/// What of that it gives to a checkpoint, every element once: what several ranks have comes from the first.
 std::vector<ParameterPart> parts_given(const Layout& layout, const HeldForm& form, BucketNumber number,
                                        const Place& place);
 

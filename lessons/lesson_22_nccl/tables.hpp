@@ -30,8 +30,7 @@ PhaseCrossing total(const std::vector<PhaseCrossing>& phases);
 /// What crossed, as a Processor has noted it.
 Crossed crossed_in(const std::vector<PhaseWork>& noted);
 
-/// What crosses in `times` steps, as 1 × 2 numbers: elements of four bytes that come to the GPU, and norms of eight
-/// that go to the host.
+/// What crosses in `times` steps, 1 × 2 numbers: 4-byte elements to the GPU, and 8-byte norms that go to the host.
 Matrix elements_of(const Crossed& crossed, int times = 1);
 
 /// A table with a line for each phase that moves anything, and one for all of them.

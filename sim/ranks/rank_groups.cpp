@@ -62,8 +62,7 @@ int RunGroups::Named::number_of(int rank) const {
   return found == groups.end() ? -1 : static_cast<int>(found - groups.begin());
 }
 
-// One rank in one group. It observes the communicator: marks whom the rank waits for, and tells whoever traces or
-// records the run.
+// One rank in one group. It observes the communicator: marks whom it waits for, and tells who traces or records it.
 class RankGroups::Member : public CallObserver {
  public:
   Member(RankGroups& all, ProgressSlot& slot, std::size_t index, Group its_group, std::unique_ptr<Backend> its_backend)

@@ -245,8 +245,7 @@ class Attempt {
   }
 
   // Finds the socket of every pair. Where this rank listened, its own end is the port that it had opened, and that
-  // pair's alone; where it connected, the system may have given several of its connections one port, but to one peer
-  // each.
+  // pair's alone; where it connected, the system may have given several connections one port, but to one peer each.
   void look_at_sockets() {
     ends_.assign(static_cast<std::size_t>(size_), Ends());
     const std::vector<TcpSocket> all = connected_tcp_sockets();

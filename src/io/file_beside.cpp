@@ -105,8 +105,7 @@ void FileBeside::keep_permissions() {
   if (::fchmod(fd_, mode_) != 0) errno = 0;
 }
 
-// Gives the unnamed file its name. Where one is there already, it takes a provisional one first, because a link
-// replaces nothing.
+// Gives the unnamed file its name. Where one is there, it takes a provisional one first: a link replaces nothing.
 void FileBeside::link_to_target() {
   const std::string open_file = open_file_name(fd_);
   const auto linked = [&](const std::string& name) {

@@ -130,8 +130,7 @@ float ring_sum(const float* leaves, Index count, Index piece) {
 
 double pairwise_sum_of_squares(const float* values, Index count) {
   // Sixteen running sums side by side fill the vector registers; they and their order are part of the definition. The
-  // square of a float is exact in double precision, so that it makes no difference whether the processor fuses the two
-  // operations.
+  // square of a float is exact in double precision, so that it makes no difference whether both are fused.
   constexpr Index lanes = 16;
   constexpr Index leaf_size = 1024;
   std::vector<double> leaves;

@@ -63,8 +63,7 @@ PublishedStep megatron_step(const MegatronRun& run, Recomputation recomputation,
 
 // ── Muon ──
 
-// What was published of a run with Muon: teraflops per GPU of the model alone with AdamW, and with Muon of the model
-// and of Newton–Schulz.
+// What was published of a run with Muon: teraflops per GPU of the model alone with AdamW, and with Muon of both.
 struct MuonRun {
   const char* name;
   const char* model;

@@ -106,8 +106,7 @@ std::pair<double, double> total_band(const std::vector<Term>& terms);
 /// Whether one of the terms is extrapolated.
 bool any_extrapolated(const std::vector<Term>& terms);
 
-/// A number with at most four digits and a prefix for its unit, "1.234 ms", "46 GB"; a count, which has no unit, with
-/// up to six digits.
+/// A number of at most four digits with a unit, "1.234 ms", "46 GB"; a count, without a unit, up to six.
 std::string amount_text(double number, const std::string& unit);
 
 /// Terms as lines of at most 100 columns: amount, share of the whole, formula, every input with its unit and source,

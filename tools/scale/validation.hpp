@@ -42,8 +42,7 @@ struct Scores {
 };
 
 /// The scores of these runs. Layouts are ranked where a (model, nodes) has three, and picked where it has two. Runs
-/// that are flagged repeat say nothing of what fits: one of them ran and one failed with the same layout. What there is
-/// nothing for is 0.
+/// that are flagged repeat say nothing of what fits: one ran and one failed with one layout. What lacks runs is 0.
 Scores scores_of(const std::vector<RunOutcome>& outcomes);
 
 /// Runs that a set of constants was not fitted to: all of a model, or all on a number of nodes.
@@ -80,8 +79,8 @@ std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& 
 std::string target_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes, bool carried);
 
 /// All scores as tables of at most 100 columns: targets, by model, by nodes, the fitted constants; and with `held_out`
-/// those of a model, or of a number of nodes, that constants were not fitted to. Throws UsageError where the table has
-/// no results.
+/// those of a model, or of a number of nodes, that constants were not fitted to. Throws UsageError where there are no
+/// results.
 std::string validation_text(const PublishedRuns& runs, bool held_out);
 
 }  // namespace muonwalk::sim

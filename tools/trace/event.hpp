@@ -62,8 +62,7 @@ struct TraceEvent {
   std::int64_t end_ns() const { return begin_ns + duration_ns; }
 };
 
-/// What a trace says of one call of a collective. −1 and "" stand for what it does not say; texts are indices into
-/// TraceFile::names.
+/// What a trace says of one call of a collective. −1 and "": it does not say; texts are indices into TraceFile::names.
 struct CollectiveCall {
   Collective collective = Collective::other;
   std::int32_t group_size = 0;

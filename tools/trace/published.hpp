@@ -9,8 +9,7 @@
 
 namespace muonwalk::sim {
 
-/// What adding up by name gives, which is how traces are often read: all events whose name holds some text, whatever
-/// they stand for.
+/// What adding up by name gives, which is how traces are often read: all events whose name holds some text.
 struct NameMatch {
   NameTally all;                                  ///< The events of every class together.
   std::array<NameTally, kEventClasses> of_class;  ///< The events of each class, by its number.
@@ -33,8 +32,8 @@ struct PublishedFigure {
   double corrected = 0;             ///< From the files, counted as it should be.
   int corrected_decimals = 0;       ///< How many digits after the point are shown of that.
 
-  /// Tells whether the recounted figure, rounded to the digits that were published, is the published one. True where
-  /// none was published.
+  /// Tells whether the recounted figure, rounded to the published digits, is the published one. True where there is
+  /// none.
   bool found_again() const;
 };
 

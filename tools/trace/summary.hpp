@@ -14,8 +14,7 @@
 
 namespace muonwalk::sim {
 
-/// From the start of the first to the end of the last of the events for which `which` holds; empty, [0, 0), where
-/// there are none.
+/// From the start of the first to the end of the last event for which `which` holds; [0, 0) where there are none.
 template <class Events, class Which>
 Interval extent(const Events& events, const Which& which) {
   Interval all{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
@@ -79,8 +78,7 @@ struct CollectiveLine {
   void add(const CollectiveLine& more);
 };
 
-/// One of the figures of a CollectiveLine, and what outputs call it. Whatever lists them goes through
-/// kCollectiveFigures.
+/// One of the figures of a CollectiveLine, and what outputs call it. Lists go through kCollectiveFigures.
 struct CollectiveFigure {
   const char* key;                                             ///< The name in JSON.
   const char* name;                                            ///< The heading in text.

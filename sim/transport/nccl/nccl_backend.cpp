@@ -290,8 +290,7 @@ class NcclBackend : public Backend, private Exchanger {
     return stage.place();
   }
 
-  // Who comes so many steps after and before this rank: each begins with its neighbour, so that not everybody talks to
-  // rank 0 first.
+  // So many steps after and before this rank: each begins with its neighbour, so not all talk to rank 0 first.
   int after(int steps) const { return (member_.rank + steps) % member_.size; }
   int before(int steps) const { return (member_.rank + member_.size - steps) % member_.size; }
 

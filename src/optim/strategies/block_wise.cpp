@@ -86,8 +86,7 @@ class SerialBlockWise : public SerialMuon {
   int steps_;
 };
 
-// As it is after `steps` steps; started, it goes on counting from there. Refuses fused matrices: TP cuts through their
-// pieces.
+// As it is after `steps` steps; started, it goes on counting from there. Refuses fused matrices: TP cuts their pieces.
 class BlockWise : public Muon {
  public:
   BlockWise(const MuonSettings& settings, const Layout& layout, int steps)

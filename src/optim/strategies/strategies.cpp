@@ -35,8 +35,7 @@ std::unique_ptr<Optimizer> muon(const Layout&, const MuonSettings& settings, int
 }  // namespace
 
 // (a) Every bucket is cut into equal parts (ZeRO-1), and before Newton–Schulz every rank of a DP group gathers every
-// bucket. Whoever owns an element of a matrix orthogonalizes all of it. So did the proof of concept for Megatron-LM
-// (pull request 1428).
+// bucket. Whoever owns an element of a matrix orthogonalizes all of it. So did Megatron-LM's pull request 1428.
 Strategy gather_everything() { return {'a', "gather everything", equal_parts, muon<>}; }
 
 // (b) The buffer as a whole is cut into equal parts, so at most dp − 1 matrices lie on a boundary. Only these travel,

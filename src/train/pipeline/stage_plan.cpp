@@ -69,8 +69,7 @@ class StagePlanner {
   Index own_pieces() const { return config_.pieces / tp_; }
   Index embedding_elements() const { return config_.vocabulary / tp_ * config_.width; }
 
-  // Of the products of one forward pass; a backward pass has each of them twice, once for what came in and once for the
-  // tensor.
+  // Of the products of one forward pass; a backward pass has each of them twice, for what came in and for the tensor.
   double flops() const {
     const auto rows = static_cast<double>(rows_), width = static_cast<double>(config_.width);
     const double kv = static_cast<double>(cut_.kv_heads * cut_.width), q = static_cast<double>(cut_.heads * cut_.width);
