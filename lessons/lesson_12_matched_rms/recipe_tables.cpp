@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lessons/lesson_12_matched_rms/tables.hpp"
 #include "src/numerics/newton_schulz.hpp"
@@ -25,24 +27,28 @@ std::string defaults_table() {
                {"Nesterov"},
                {"divides by"},
                {"coefficients"},
-               {"scale"},
-               {"β₂", Side::right}});
+               {"scale"}});
+  std::set<int> steps;
+  std::string moments;
   for (const Recipe& recipe : recipes()) {
     const MuonSettings& s = recipe.settings;
     table.row({recipe.name, fmt::format("{:g}", s.lr), fmt::format("{:g}", s.momentum),
                fmt::format("{:g}", s.weight_decay),
                fmt::format("{}{}", s.nesterov ? "on" : "off", recipe.has_nesterov ? "" : ", fixed"),
-               line_text("divides by", s), recipe.coefficients, line_text("scale", s),
-               s.second_moment.used ? fmt::format("{:g}", s.second_moment.beta2) : ""});
+               line_text("divides by", s), recipe.coefficients, line_text("scale", s)});
+    steps.insert(s.newton_schulz.steps);
+    if (s.second_moment.used) moments += fmt::format(", {} (β₂ {:g})", recipe.name, s.second_moment.beta2);
   }
-  return table.text() + "\nAll take five steps of Newton–Schulz. β₂: two divide by a second moment, too.";
+  return table.text() + fmt::format("\nSteps of Newton–Schulz: {}. With a second moment as well: {}.",
+                                    fmt::join(steps, ", "), moments.substr(2));
 }
 
 std::string classes_text() {
   std::string text;
   std::string last;
   for (const Recipe& recipe : recipes()) {
-    if (recipe.source != last) text += fmt::format("\n  {:16} {}", recipe.name, recipe.source);
+    if (recipe.source != last)
+      text += "\n" + lines_text(paragraph(fmt::format("{:16} {}", recipe.name, recipe.source), 2, 19));
     last = recipe.source;
   }
   return "Their order of operations was read in" + text;

@@ -34,7 +34,7 @@ void for_each_number(AnyMemory& memory, const std::string& of, const Visit& visi
   }
 }
 
-// The phases that get a line: each of a bucket, and of those of a matrix in a row, the one that holds most.
+// The phases that get a line: each of a bucket; of a matrix's, which follow each other, the one that holds most.
 std::vector<PhaseMemory> charted(const RankMemory& memory) {
   std::vector<PhaseMemory> all;
   for (const PhaseMemory& phase : memory.phases) {

@@ -39,8 +39,8 @@ struct PlayedPlan {
 /// Plays the plan of a rank on a machine: FLOPs take their time on the processor, messages theirs on the link, one
 /// after the other in each direction (LinkDirection, by which over_slow_link slows the real ones), and a wait ends when
 /// its message has come. Nothing else takes time, and nobody is late. Posted messages are matched with their waits as
-/// PostedGather makes them: those of the oldest bucket first, what comes in before what goes out. `layout` is the
-/// plan's.
+/// PostedGather makes them: those of the oldest bucket first, what comes in before what goes out. `layout` is the one
+/// that was planned for.
 PlayedPlan play(const Plan& plan, const Layout& layout, const PlayedMachine& machine);
 
 /// How long the plan's rank works on the matrices of a bucket of the layout's first buffer, once that is whole.

@@ -12,8 +12,8 @@
 namespace muonwalk::sim {
 
 /// The calls of a run by rank, collective, element type and group, and the bytes that the rank handed to the transport
-/// in them: "rank 0, all_gather of float32 in [0, 1]: calls" and "…: bytes". A line that does not say its bytes has
-/// calls alone.
+/// in them: "rank 0, all_gather of float32 in [0, 1]: calls" and "…: bytes". A line of a summary that does not say its
+/// bytes has calls alone.
 NamedNumbers call_counts(const Summary& summary);
 
 /// Calls and bytes from the ledgers, which transports kept while they sent, without a trace: what a trace must say.
@@ -83,7 +83,7 @@ struct ComparedRun {
 ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                          std::int64_t state_elements);
 
-/// What runs say about the published claims: Muon on dp 2 × tp 2, and on dp 4, against AdamW on dp 4. Else nothing.
+/// What runs say about the published claims: Muon on dp 2 × tp 2, and on dp 4, against AdamW on dp 4; none if one lacks.
 OwnRuns own_runs(const std::vector<ComparedRun>& runs);
 
 /// A row per run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After

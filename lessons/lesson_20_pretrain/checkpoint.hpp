@@ -84,8 +84,8 @@ Checkpoint read_checkpoint(const std::string& path);
 
 /// The path of the checkpoint with the most steps in a folder, or nothing where there is none. Only names are looked
 /// at, so that a damaged one is refused when it is read, and not passed over for an older one without a word: other
-/// files, folders, and files that a killed run left unfinished are passed over. Throws UsageError where it can't be
-/// read.
+/// files, folders, and files that a killed run left unfinished are passed over. Throws UsageError where the folder
+/// can't be read.
 std::optional<std::string> latest_checkpoint(const std::string& folder);
 
 }  // namespace muonwalk

@@ -49,8 +49,8 @@ class Corpus {
   /// @}
   /// As it was given.
   const std::string& name() const { return name_; }
-  /// Says which text this is: XXH3 of all its bytes in 16 hexadecimal digits. Whoever trains on needs the same, cut in
-  /// the same place.
+  /// Says which text this is: XXH3 of all its bytes in 16 hexadecimal digits. Whoever trains on needs the same text,
+  /// cut in the same place.
   const std::string& digest() const { return digest_; }
 
  private:

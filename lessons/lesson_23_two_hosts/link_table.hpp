@@ -32,8 +32,8 @@ struct Link {
   double delay_ms = 0;         ///< How long it takes from one end to the other.
 };
 
-/// What a phase takes at least, in milliseconds: each crossing call waits the delay once, and a host's bytes share the
-/// rate.
+/// What a phase takes at least, in milliseconds: every call that crosses waits for the delay once, and all bytes of a
+/// host share the rate.
 double least_ms(const PhaseOnLink& phase, const Link& link);
 
 /// Reads "1gbit", "10ms" or both, "1gbit,10ms"; kbit, mbit and gbit are powers of 1000, as tc(8) has them. The name is

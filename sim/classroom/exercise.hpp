@@ -31,8 +31,7 @@ struct Task {
   std::function<Answer(Rank&)> prepare;
   /// What a rank must end with, bit for bit; computed in the parent.
   std::function<std::vector<NamedMatrix>(const RankInfo&)> reference;
-  /// What the function may do on a rank: its calls in order, and the memory that it takes besides its
-  /// input.
+  /// What the function may do on a rank: its calls in order, and the memory that it takes besides its input.
   std::function<Plan(const RankInfo&)> plan;
   /// Which calls it makes, and in which order, is the reader's own affair: only the plan's bytes and peak bound it.
   bool own_design = false;

@@ -77,8 +77,7 @@ class LessonCore {
   /// What the ranks' world has besides what was asked for: hosts, a slower link. To be changed before ranks start.
   WorldSetUp& set_up() { return options_.set_up; }
 
-  /// Runs `work` in the parent and nowhere else; what it throws ends the program as an error of a step
-  /// does.
+  /// Runs `work` in the parent and nowhere else; what it throws ends the program as an error of a step does.
   void in_parent(const std::function<void()>& work);
 
   /// Compares what the prediction says with what the ranks counted since the start, rank by rank, and prints the table;

@@ -18,7 +18,7 @@ struct Frame {
 };
 
 /// Messages in order over a connected socket, without ever waiting unless asked to. On the wire a frame is its length
-/// (4 bytes, least first), its type (1 byte) and its bytes. What the other end announces takes no memory; what has
+/// (4 bytes, least first), its type (1 byte) and its bytes. What the other end announces takes no memory; only what has
 /// arrived does.
 class FramedConnection {
  public:

@@ -15,7 +15,7 @@ void speak_only_as_rank_0(int argc, char** argv);
 bool tells_refusals();
 
 /// Tells why this process refuses what was asked, so that nobody waits for it: rank 0's process, which then says so as
-/// well; or, where this is that one and was started by hand, those who look for it within a second. By hand, rank 0's
+/// well; or, where this is that one and was started by hand, those who look for it within five. By hand, rank 0's
 /// process is looked for up to --timeout, for it may be started last. Where a launcher's processes all refuse, rank 0's
 /// isn't there, and this gives it a second to tell: a launcher ends all processes when the first of them fails, and
 /// would end it before it has said why.

@@ -47,8 +47,8 @@ enum class NetworkKind { own, shared };
 
 /// A fault on purpose: `--fault kill:3:2` lets rank 3 be killed at the start of step 2; step 0 is the rendezvous.
 struct Fault {
-  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, computes forever, never
-  /// connects.
+  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, computes forever, or
+  /// never connects.
   enum class Kind { none, kill, exit, raise, stop, hang, spin, never_connect };
   Kind kind = Kind::none;  ///< none: no fault
   int rank = -1;           ///< the rank that has it

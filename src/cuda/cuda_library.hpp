@@ -54,8 +54,8 @@ const CudaLibrary& cuda_library();
 /// Has this process opened the driver? If not, no pointer that it holds is a device's.
 bool cuda_library_is_open();
 
-/// CUDA's own name of an error and what it says of it: "CUDA_ERROR_OUT_OF_MEMORY (out of memory)". The driver may be
-/// closed.
+/// CUDA's own name of an error and what it says of it: "CUDA_ERROR_OUT_OF_MEMORY (out of memory)". The driver need not
+/// be open.
 std::string error_text(CUresult error);
 
 /// Opens a shared library that the environment variable `variable` names, or else the first of `names` that can be

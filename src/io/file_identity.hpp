@@ -23,7 +23,7 @@ struct NamedPath {
 /// Throws UsageError, one sentence, where two paths that are written are one file, or one that is written is read, or
 /// is where the standard output or error goes. Files are told apart by what they are and not by how they are spelled:
 /// by device and inode where they exist, so that links count, and else by the folder that they would be in, and their
-/// name.
+/// name there.
 void require_distinct_files(const std::vector<NamedPath>& paths);
 
 }  // namespace muonwalk

@@ -32,8 +32,8 @@ struct LossSaved {
 
 /// The cross-entropy of each row, in natural units: log Σ e^logit − the target's logit, with logits = x · outputᵀ. x is
 /// rows × width, the same on all sharers; each has an equal range of the vocabulary, and gets all losses. A sum over
-/// the vocabulary has the configuration's pieces for leaves; each has a largest logit of its own, so one exchange is
-/// enough.
+/// the vocabulary has the configuration's pieces for leaves; each leaf has a largest logit of its own, so one exchange
+/// is enough.
 Flat cross_entropy(const GptConfig& config, const Matrix& output, const Sharers& sharers, const Matrix& x,
                    const std::vector<std::int32_t>& targets, LossSaved& saved);
 

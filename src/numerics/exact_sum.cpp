@@ -75,7 +75,7 @@ double ExactSum::value() const {
   if (!finite_) return std::numeric_limits<double>::quiet_NaN();
   int top = kDigits - 1;
   while (top > 0 && digits_[top] == 0) --top;
-  // The highest 64 bits, the lowest also for all below it. A double has 53, so it rounds as the whole would.
+  // The highest 64 bits; the lowest of them stands for all below. A double has 53: it is rounded as the whole would be.
   const auto digit = [this](int i) { return i < 0 ? std::uint64_t{0} : std::uint64_t{digits_[i]}; };
   std::uint64_t high = digit(top) << 32 | digit(top - 1), low = digit(top - 2);
   int exponent = 32 * (top - 1);

@@ -11,7 +11,7 @@ namespace muonwalk {
 using Index = std::int64_t;
 
 /// A row-major float32 matrix, as PyTorch flattens it: element (i, j) lies at i · cols + j. The memory is aligned to 64
-/// bytes and counted by the rank's MemoryMeter. Products and norms live in their own headers; this knows shape.
+/// bytes and counted by the rank's MemoryMeter. Products and norms have their own headers; this has the shape.
 class Matrix {
  public:
   /// The empty matrix, 0 × 0.

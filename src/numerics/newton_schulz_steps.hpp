@@ -20,7 +20,8 @@ struct NewtonSchulzBuffers {
 
 /// A step in two halves, in Eigen's words or with chains: buffers.a = X Xᵀ from X, m × n; then buffers.next = a X + B X
 /// from X and buffers.a. Between them A can be added up over the pieces of a larger matrix. Both use the settings'
-/// precision and threads, and the second their quintic, lines, and from_the_right, with which it is Bᵀ: X was tall.
+/// precision and threads, and the second their quintic, lines, and from_the_right, with which it is Bᵀ: X is a tall
+/// matrix's transpose.
 /// @{
 void eigen_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
 void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);

@@ -44,7 +44,7 @@ inline float value_of(std::uint32_t w0, std::uint32_t w1, std::uint32_t w2, std:
   return static_cast<float>(((centred(w0) + centred(w1)) + (centred(w2) + centred(w3))) * scale);
 }
 
-// So many elements go through the ten rounds side by side: independent of each other, they fill its vectors.
+// So many elements go through the ten rounds side by side: independent of each other, they fill vectors.
 constexpr int lanes = 16;
 using Lanes = std::uint32_t[lanes];
 

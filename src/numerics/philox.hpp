@@ -18,8 +18,8 @@ struct RandomTensor {
 };
 
 /// Element number `element` of a random tensor: mean 0, variance 1, bell-shaped between ±2√3. It is the sum of the
-/// block's four words as uniform numbers (Irwin–Hall of four), which needs no logarithm: the same bits on every
-/// machine.
+/// block's four words as uniform numbers (Irwin–Hall of four), which needs no logarithm and so has the same bits on
+/// every machine.
 float random_value(RandomTensor key, std::uint64_t element);
 
 /// Elements first … first + count − 1 of a random tensor: what a rank calls for its shard. The same bits as

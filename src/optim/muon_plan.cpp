@@ -5,7 +5,7 @@
 namespace muonwalk {
 namespace {
 
-// What a gather takes, sends and gives back (steps.cpp): beside the shard there is the whole, in bf16 twice.
+// What a gather takes, sends and gives back (steps.cpp): beside the shard the whole, in bf16 also as 2-byte elements.
 void gather(Plan& plan, const char* group, const char* what, Index shard, Index whole, Precision precision) {
   const bool bf16 = precision == Precision::bf16;
   plan.take(whole, what);

@@ -12,7 +12,7 @@
 
 namespace muonwalk {
 
-/// The name of a phase of a step, for example "DP gather": a literal, or a text that lives as long.
+/// The name of a phase of a step, "DP gather": a literal, or a text that lives as long as the program.
 using Phase = std::string_view;
 
 /// A phase of a step begins: work on this rank alone, or what prepares the calls that follow.

@@ -52,8 +52,7 @@ class RandomTraining : public Training {
 
   const std::vector<Parameter>& parameters() const override { return parameters_; }
   int steps() const override { return steps_; }
-  /// Four leaves in all for dp 1, 2 and 4; one per rank for any other dp. Each leaf is what one
-  /// micro-batch adds.
+  /// Four leaves in all for dp 1, 2 and 4; one per rank for any other dp. Each leaf is what one micro-batch adds.
   int leaves_per_rank(int dp) const override;
   Matrix weights(int p) const override;
   /// Whatever the weights are.
@@ -79,8 +78,8 @@ constexpr Index kKeptReferenceElements = Index{16} << 20;
 
 /// The serial reference of a whole run: an optimizer on one process, fed with all leaves of every step. Its results
 /// depend on the layout only through the number of leaves, so one run serves every layout that has as many. It holds as
-/// much after a thousand steps as after a few: the results of the first steps, as far as they fit a bound, and the
-/// optimizer.
+/// much after a thousand steps as after a few: the results of the first steps, as far as they fit into a bound, and the
+/// optimizer itself.
 class ReferenceRun {
  public:
   /// With the reference of `optimizer`, which goes on from `kept`. `training` must outlive the run, which keeps weights

@@ -255,8 +255,8 @@ Evidence evidence_of(const ParameterCase& p, Habits& habits) {
     return e;
   };
   if (p.grad.versions.size() < 2) return Examination(p, view_of(p), habits, false).look();
-  // Ranks have their own gradients. Either the optimizer reduces them, or one was used, or each rank steps with its
-  // own.
+  // Ranks were handed gradients of their own. Either the optimizer reduces them, or one of them was used, or each rank
+  // steps with its own.
   const auto well = [](const Evidence& e) { return e.sure && e.by->kind.empty() && e.deviations.empty() && e.lawful; };
   const auto& after = p.after.versions;
   const auto own = [&](const auto& version) {

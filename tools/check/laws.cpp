@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "src/text/units.hpp"
 #include "tools/check/judge.hpp"
@@ -199,11 +198,10 @@ class Reading {
   static std::vector<std::string> chosen(const SizeReading& by, const std::vector<SizeRow>& rows) {
     std::map<std::string, double> weights;
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      std::set<std::string> changed;
-      for (const auto& [kind, factor] : wrong_factors(*by.law, rows[r])) changed.insert(kind);
+      std::map<std::string, bool> keeps;  // whether the row would be as it is
       for (const auto& [kind, factor] : wrong_factors(*by.law, rows[r]))
-        if (alike(rows[r].seen / by.rate, factor, rows[r].tolerance)) changed.erase(kind);
-      for (const std::string& kind : changed) weights[kind] -= 1e-6;
+        keeps[kind] = keeps[kind] || alike(rows[r].seen / by.rate, factor, rows[r].tolerance);
+      for (const auto& [kind, as_it_is] : keeps) weights[kind] -= as_it_is ? 0 : 1e-6;
       for (const std::string& kind : by.kinds[r]) weights[kind] += 1;
     }
     std::vector<std::string> all;

@@ -66,8 +66,8 @@ std::string bug_text(const std::string& kind);
 /// "clean", "unknown", "differs", "unjudgeable".
 const char* verdict_name(Verdict verdict);
 
-/// What muonwalk-check prints: the whole's verdict, each parameter's, and what was found, with what the catalogue says
-/// of it.
+/// What muonwalk-check prints: the verdict of the whole, each parameter's, and what was found, with what the catalogue
+/// of bugs knows about it.
 std::vector<std::string> verdict_text(const DumpVerdict& verdict);
 
 /// The same as JSON, as docs/check-verdict.md describes it, with a newline at its end.

@@ -32,8 +32,8 @@ struct CommunicationComparison {
 CommunicationComparison compare_communication(const std::vector<Parameter>& matrices, int dp, int tp, Index muon_bucket,
                                               Index adamw_bucket, const Cluster& cluster);
 
-/// The comparison for all of a model's matrices, without pipeline stages or expert parallelism, in Megatron-LM's
-/// buckets.
+/// The comparison for all matrices of a model that Muon takes, without pipeline stages or expert-parallel ranks, in
+/// Megatron-LM's buckets.
 CommunicationComparison compare_communication(const ModelShape& model, int dp, int tp, const Cluster& cluster);
 
 }  // namespace muonwalk::sim

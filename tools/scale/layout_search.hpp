@@ -19,7 +19,7 @@ struct Batch {
 /// number of sequences, or more than 2^24 of these.
 int batch_sequences(const ModelShape& model, int gpus, const Batch& batch);
 
-/// "4,194,304 tokens per step (1,024 sequences of 4,096), the default, which LLaMA has (…)", or what the default is.
+/// "4,194,304 tokens per step (1,024 sequences of 4,096), the default, which LLaMA has (…)"; of another, what that is.
 std::string batch_text(const ModelShape& model, std::int64_t sequences);
 
 /// What to look for: the fastest layouts of a model on this many GPUs.

@@ -63,7 +63,7 @@ PublishedStep megatron_step(const MegatronRun& run, Recomputation recomputation,
 
 // ── Muon ──
 
-// What was published of a run with Muon: teraflops per GPU of the model alone with AdamW, and with Muon of both.
+// What was published of a run with Muon: teraflops per GPU of the model with AdamW, with Muon, and of Newton–Schulz.
 struct MuonRun {
   const char* name;
   const char* model;
@@ -199,7 +199,7 @@ std::string pairs_table() {
   for (const PublishedPair& each : pairs) {
     table.row({each.what, seconds_text(each.adamw), points(each.predicted),
                fmt::format("{} to {}", points(each.low), points(each.high)), points(each.published),
-               points(each.error()), points(each.jordan) + (each.tokens ? "  " : " s")});
+               points(each.error()), points(each.jordan) + (each.tokens ? "  " : " †")});
     ours += std::abs(each.error());
     nothing += std::abs(each.published);
     jordan += std::abs(each.jordan - each.published);
@@ -208,15 +208,14 @@ std::string pairs_table() {
   return with_notes(
       table,
       {fmt::format(
-           "Off by {:.2f} points in the mean; T·m/B by {:.2f}, and \"Muon costs nothing\" by {:.2f}. Both answers "
-           "share "
+           "Off by {:.2f} points in the mean; T·m/B by {:.2f}, and \"Muon costs nothing\" by {:.2f}. All three share "
            "the large miss, of Llama-3.1-8B. No constant was solved for, but these rows are not held out either: 10 µs "
            "for a kernel of an eager loop and the width of the band were chosen with them in sight. All is in per cent "
            "of the published step; predict --run takes that of the step that it predicts.",
            100 * ours / count, 100 * jordan / count, 100 * nothing / count),
        "Published: KellerJordan/modded-nanogpt, logs of 2024-10-29 and 2024-10-20 (there, Muon's micro-batches were "
        "larger); X-Square-Robot/dmuon, README at 001f582 (Qwen2.5, Llama) and f002f24 (WallX, Pi0; of these the "
-       "language model alone is counted). s: tokens per step of dmuon's are not said; tools/scale/runs supposes them.",
+       "language model alone is counted). †: tokens per step of dmuon's are not said; tools/scale/runs supposes them.",
        "Not predicted: dmuon's Wall-WM (+3.4 %), whose matrices are not said; Megatron-LM's 632, 356 and 157 ms of "
        "optimizer step on 32 GB300 (issue 6676), which are of \"production matrix shapes\"; marin's 250 B on 128 GB200 "
        "(issue 7201: 651,211 tokens/s), of which neither layers nor experts are said, and no step with AdamW."});

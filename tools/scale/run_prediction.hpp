@@ -51,8 +51,8 @@ struct RunAnswer {
 
 /// The prediction for a run, on the rank that has most to do. Forward and backward are those of StepQuestion; a matrix
 /// takes the sum over the kernels of its Newton–Schulz, each of which takes what its FLOPs or bytes do at the GPU's
-/// rates, and never less than a launch. Throws UsageError where a group of ranks lies unevenly in the cluster, or a
-/// strategy can't work.
+/// rates, and never less than a launch. Throws UsageError where a group of ranks does not lie evenly in the cluster, or
+/// a strategy can't work.
 RunAnswer predict_run(const TrainingRun& run);
 
 /// The band in which nine of ten runs are expected: what Muon adds in seconds, and as a share of AdamW's step.

@@ -9,8 +9,8 @@
 
 namespace muonwalk::sim {
 
-/// The share of a card's memory that is left for a program: 10⁹ of every 2³⁰ bytes. The rest is its context and NCCL's
-/// buffers.
+/// The share of a card's memory that is left for a program: 10⁹ of every 2³⁰ bytes. The rest holds its context and
+/// NCCL's buffers.
 constexpr double kCardShare = kGigabyte / kGibibyte;
 
 /// Bytes at the peak on one rank of a stage, term by term. Activations are those of min(m, pp − stage) micro-batches,

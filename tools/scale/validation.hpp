@@ -79,8 +79,8 @@ std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& 
 std::string target_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes, bool carried);
 
 /// All scores as tables of at most 100 columns: targets, by model, by nodes, the fitted constants; and with `held_out`
-/// those of a model, or of a number of nodes, that constants were not fitted to. Throws UsageError where there are no
-/// results.
+/// those of a model, or of a number of nodes, that constants were not fitted to. Throws UsageError where the table has
+/// no results.
 std::string validation_text(const PublishedRuns& runs, bool held_out);
 
 }  // namespace muonwalk::sim

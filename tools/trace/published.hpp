@@ -32,8 +32,8 @@ struct PublishedFigure {
   double corrected = 0;             ///< From the files, counted as it should be.
   int corrected_decimals = 0;       ///< How many digits after the point are shown of that.
 
-  /// Tells whether the recounted figure, rounded to the published digits, is the published one. True where there is
-  /// none.
+  /// Tells whether the recounted figure, rounded to the digits that were published, is the published one. True where
+  /// none was published.
   bool found_again() const;
 };
 

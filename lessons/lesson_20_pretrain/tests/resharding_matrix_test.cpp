@@ -193,8 +193,8 @@ TEST_CASE("asked to end before its first step: what it says to go on with is the
     std::vector<std::string> command = words;
     command.insert(command.end(), {"--steps", "40", "--save", folder.file("saved")});
     Program program(command);
-    for (int waits = 0; waits < 600000;
-         ++waits, usleep(100))  // the first rank is there, or even nobody is ready for it
+    // Until the first rank is there, or the program is ready for an interrupt.
+    for (int waits = 0; waits < 600000; ++waits, usleep(100))
       if (moment < 3 ? !children_of(program.pid()).empty() : handles_interrupts(program.pid())) break;
     usleep(moment < 3 ? 0 : 3000 * (moment - 3));
     kill(-program.pid(), SIGINT);

@@ -11,8 +11,8 @@
 
 namespace muonwalk::sim {
 
-/// The backend of a connected group, over Gloo (`beneath`) and, where there is more than one rank, over NCCL. `kernels`
-/// add.
+/// The backend of a group that is connected, over Gloo (`beneath`) and, where there is more than one rank, over NCCL.
+/// `kernels` add.
 std::unique_ptr<Backend> over_nccl(const NcclGroup::Member& member, const cuda::Kernels& kernels,
                                    std::unique_ptr<Backend> beneath, std::unique_ptr<NcclGroup> group);
 

@@ -11,8 +11,8 @@ namespace muonwalk::sim {
 /// there is none, or one that is older than 2.14, whose calls can't be given up.
 const nccl::Calls& nccl_library();
 
-/// NCCL's own words for an error: "unhandled cuda error", and what it last complained of, if it says so. `comm` may be
-/// null.
+/// NCCL's own words for an error: "unhandled cuda error", and what it last complained of, where it says so. `comm` may
+/// be null.
 std::string nccl_words(nccl::Result result, nccl::Comm* comm);
 
 }  // namespace muonwalk::sim
