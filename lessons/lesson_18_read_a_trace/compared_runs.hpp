@@ -83,7 +83,8 @@ struct ComparedRun {
 ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                          std::int64_t state_elements);
 
-/// What runs say about the published claims: Muon on dp 2 × tp 2, and on dp 4, against AdamW on dp 4; none if one lacks.
+/// What runs say about the published claims: Muon on dp 2 × tp 2, and on dp 4, against AdamW on dp 4. Nothing where one
+/// of them was not made.
 OwnRuns own_runs(const std::vector<ComparedRun>& runs);
 
 /// A row per run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After
