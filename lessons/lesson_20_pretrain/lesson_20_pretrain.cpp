@@ -265,6 +265,7 @@ bool save(Rank& rank, Local& local) {
   try {
     local.checkpoint = gather_training(rank.group("world"), training, rank.grid, rank.place, saved);
   } catch (const RunError& error) {  // the same on every rank
+    if (!rank.bug("some_ranks_keys")) throw;  // whatever else it is ends the run
     if (rank.rank() == 0) print_error_line(error.what());
     return false;  // nobody has a checkpoint then
   }

@@ -312,7 +312,8 @@ def failing_system_calls(stage, random_numbers):
     job, call = any_job(stage, random_numbers), random_numbers.choice(list(FAILING))
     around = ["strace", "-f", "-qqq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
               f"inject={call}:error={random_numbers.choice(FAILING[call])}:when={int(2 ** random_numbers.uniform(0, 6))}"]
-    return stage.attempt(job, around=around, screen_is_lost=call == "write")
+    lost = call == "write"  # which may be that of the sentence
+    return stage.attempt(job, around=around, screen_is_lost=lost, sentences=(0 if lost else 1, 1))
 
 
 def launched_by_hand(stage, random_numbers):
@@ -333,8 +334,10 @@ def launched_by_hand(stage, random_numbers):
             send(random_numbers.choice(started), number)
 
     outcome = run(job, stage.scratch / "attack", during, ["sh", "-c", script, "sh"], stage.limit)
-    outcome.err = "\n".join(line for line in outcome.err.splitlines() if "started by hand: rank " not in line)  # how, and no error
-    return judge(job, outcome, None, signals=[number], most_sentences=2 * ranks)
+    kind, broken = judge(job, outcome, None, signals=[number], sentences=(1, 2 * ranks))
+    if kind == "ended well" and ": interrupted; " in outcome.err:  # a rank that was done when rank 0 was
+        broken = [each for each in broken if "standard error" not in each]
+    return kind, broken
 
 
 def under_mpirun(stage, random_numbers):

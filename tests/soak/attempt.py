@@ -147,9 +147,14 @@ def output_state(output, outcome, clean, job):
     return "whole" if whole else "old" if content == job.old.get(output.name) else "torn"
 
 
-def judge(job, outcome, clean, signals=(), screen_is_lost=False, most_sentences=1, may_leave=lambda name: False):
+# What a program says beside its sentence: how it was started, what it does instead, what it does before it ends.
+NO_ERROR = re.compile("started by hand: rank |^the two hosts of this run are two addresses|: stopping after this step; Ctrl-C again")
+
+
+def judge(job, outcome, clean, signals=(), screen_is_lost=False, sentences=(1, 1), may_leave=lambda name: False):
     """The class of an outcome, and the promises that it broke. `clean` is the outcome of an undisturbed run, or None where there
-     is nothing to compare with; `signals` are those that were sent; of several programs each may say a sentence."""
+    is nothing to compare with; `signals` are those that were sent; `sentences` how many there are at least and at most: of several
+    programs each may say one, and one can be lost where writing fails."""
     broken = []
     code = outcome.code
     if not outcome.in_time:
@@ -158,7 +163,7 @@ def judge(job, outcome, clean, signals=(), screen_is_lost=False, most_sentences=
         broken.append("a process was left: " + ", ".join(outcome.left_running))
     # The sentence and the exit code.
     usual = {shape(line) for line in clean.err.splitlines()} if clean is not None else set()
-    words = [line for line in outcome.err.splitlines() if shape(line) not in usual]
+    words = [line for line in outcome.err.splitlines() if shape(line) not in usual and not NO_ERROR.search(line)]
     last = (outcome.out.rstrip("\n").splitlines() or [""])[-1]
     if code == 0:
         kind = "ended well"
@@ -171,7 +176,7 @@ def judge(job, outcome, clean, signals=(), screen_is_lost=False, most_sentences=
         broken.append("a check found a difference that nobody had planted")
     elif code in (2, 3):
         kind = "refused" if code == 2 else "one sentence"
-        if not 1 <= len(words) <= most_sentences or not all(line.startswith(job.program.name + ": ") for line in words):
+        if not sentences[0] <= len(words) <= sentences[1] or not all(line.startswith(job.program.name + ": ") for line in words):
             broken.append(f"exit code {code} came with {len(words)} sentences" + (": " + words[-1][:200] if words else ""))
         if last.endswith(": OK"):
             broken.append(f"its screen ends with OK, and it ended with exit code {code}")

@@ -54,6 +54,19 @@ void expect_refusal(const std::vector<std::string>& options, const std::string& 
 
 }  // namespace
 
+TEST_CASE("a rank that is killed in any step, one that saves included, is told in one sentence") {
+  for (int step = 2; step <= 8; ++step) {
+    const std::vector<std::string> options = {"--steps",   "6", "--optimizer", "muon",
+                                              "--timeout", "5", "--fault",     "kill:1:" + std::to_string(step)};
+    const Outcome outcome = lesson({2, 2, 1}, options);
+    INFO("step ", step, ": ", outcome.err);
+    CHECK(outcome.exit_code == 3);
+    const std::string begin = "lesson_20_pretrain: rank 1 was killed by signal 9 (SIGKILL) in step 'Muon + AdamW: ";
+    CHECK(outcome.err.rfind(begin, 0) == 0);
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  }
+}
+
 TEST_CASE("from any grid to any grid, nothing is lost") {
   const TemporaryFolder folder;
   for (const auto& from : kGrids) {
