@@ -1,5 +1,9 @@
 #include "src/numerics/philox.hpp"
 
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
 namespace muonwalk {
 
 namespace {
@@ -14,81 +18,75 @@ constexpr std::uint32_t weyl_1 = 0xBB67AE85u;
 constexpr std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
 constexpr std::uint32_t high(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
 
+// Words in the lower halves of 64-bit lanes: one of them, or a vector of them. What is in the upper halves doesn't
+// count. Processors multiply such lanes in one instruction, which compilers don't find by themselves.
+constexpr std::uint64_t lower_half = 0xFFFFFFFFu;
+inline std::uint64_t product(std::uint64_t a, std::uint32_t b) { return (a & lower_half) * b; }
+#if defined(__AVX2__)
+using Words = std::uint64_t __attribute__((vector_size(32)));
+inline Words product(Words a, std::uint32_t b) { return Words(_mm256_mul_epu32(__m256i(a), __m256i(Words{} + b))); }
+#elif defined(__SSE2__)
+using Words = std::uint64_t __attribute__((vector_size(16)));
+inline Words product(Words a, std::uint32_t b) { return Words(_mm_mul_epu32(__m128i(a), __m128i(Words{} + b))); }
+#else
+using Words = std::uint64_t __attribute__((vector_size(16)));
+inline Words product(Words a, std::uint32_t b) { return (a & lower_half) * b; }
+#endif
+using Doubles = double __attribute__((vector_size(sizeof(Words))));
+constexpr int width = sizeof(Words) / sizeof(std::uint64_t);
+
+template <class Word>
 struct Block {
-  std::uint32_t c0, c1, c2, c3;
+  Word c0, c1, c2, c3;
+
+  // Exact: four words are below 2³⁴.
+  Word sum() const { return (c0 & lower_half) + (c1 & lower_half) + (c2 & lower_half) + (c3 & lower_half); }
 };
 
-inline Block one_round(Block c, std::uint32_t k0, std::uint32_t k1) {
-  const std::uint64_t product_0 = std::uint64_t{multiplier_0} * c.c0;
-  const std::uint64_t product_1 = std::uint64_t{multiplier_1} * c.c2;
-  return {high(product_1) ^ c.c1 ^ k0, low(product_1), high(product_0) ^ c.c3 ^ k1, low(product_0)};
-}
-
-inline Block ten_rounds(Block c, std::uint32_t k0, std::uint32_t k1) {
+template <class Word>
+Block<Word> ten_rounds(Block<Word> c, std::uint32_t k0, std::uint32_t k1) {
   for (int round = 0; round < 10; ++round) {
-    c = one_round(c, k0, k1);
+    const Word product_0 = product(c.c0, multiplier_0), product_1 = product(c.c2, multiplier_1);
+    c = {(product_1 >> 32) ^ c.c1 ^ k0, product_1, (product_0 >> 32) ^ c.c3 ^ k1, product_0};
     k0 += weyl_0;
     k1 += weyl_1;
   }
   return c;
 }
 
+// The counter is (element, tensor), the key is the seed.
+template <class Word>
+Block<Word> words_of(RandomTensor key, Word element) {
+  return ten_rounds(Block<Word>{element, element >> 32, Word{} + low(key.tensor), Word{} + high(key.tensor)},
+                    low(key.seed), high(key.seed));
+}
+
 // Each word / 2³² is uniform in [0, 1), with mean 1/2 and variance 1/12; four of them have mean 2 and variance 1/3.
-// With its first bit flipped, a word is a number with a sign, less by 2³¹: that takes the mean off. Sums of such
-// numbers are exact in a double, so that all rounding there is happens in one product and one conversion.
-inline float value_of(std::uint32_t w0, std::uint32_t w1, std::uint32_t w2, std::uint32_t w3) {
-  constexpr double scale = 1.7320508075688772 / 4294967296.0;  // √3 / 2³²
-  const auto centred = [](std::uint32_t word) {
-    return static_cast<double>(static_cast<std::int32_t>(word ^ 0x80000000u));
-  };
-  return static_cast<float>(((centred(w0) + centred(w1)) + (centred(w2) + centred(w3))) * scale);
-}
-
-// So many elements go through the ten rounds side by side: independent of each other, they fill vectors.
-constexpr int lanes = 16;
-using Lanes = std::uint32_t[lanes];
-
-// The values of `lanes` elements from `first` on. The counter is (element, tensor), the key is the seed.
-void values_of_lanes(RandomTensor key, std::uint64_t first, float* out) {
-  Lanes c0, c1, c2, c3;
-  for (int i = 0; i < lanes; ++i) {
-    const std::uint64_t element = first + static_cast<std::uint64_t>(i);
-    c0[i] = low(element);
-    c1[i] = high(element);
-    c2[i] = low(key.tensor);
-    c3[i] = high(key.tensor);
-  }
-  std::uint32_t k0 = low(key.seed), k1 = high(key.seed);
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < lanes; ++i) {
-      const Block next = one_round({c0[i], c1[i], c2[i], c3[i]}, k0, k1);
-      c0[i] = next.c0;
-      c1[i] = next.c1;
-      c2[i] = next.c2;
-      c3[i] = next.c3;
-    }
-    k0 += weyl_0;
-    k1 += weyl_1;
-  }
-  for (int i = 0; i < lanes; ++i) out[i] = value_of(c0[i], c1[i], c2[i], c3[i]);
-}
+// Sums of four are exact in a double, and so they are without their mean: all rounding happens in one product and one
+// conversion. A number below 2⁵² is made a double by its bits: those are the last bits of 2⁵² and that number.
+constexpr double scale = 1.7320508075688772 / 4294967296.0;  // √3 / 2³²
+constexpr double mean = 8589934592.0, two_52 = 4503599627370496.0;
+constexpr std::uint64_t bits_of_two_52 = 0x4330000000000000u;
 
 }  // namespace
 
 std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
-  const Block words = ten_rounds({counter[0], counter[1], counter[2], counter[3]}, key[0], key[1]);
-  return {words.c0, words.c1, words.c2, words.c3};
+  const auto words = ten_rounds(Block<std::uint64_t>{counter[0], counter[1], counter[2], counter[3]}, key[0], key[1]);
+  return {low(words.c0), low(words.c1), low(words.c2), low(words.c3)};
 }
 
 float random_value(RandomTensor key, std::uint64_t element) {
-  const Block words =
-      ten_rounds({low(element), high(element), low(key.tensor), high(key.tensor)}, low(key.seed), high(key.seed));
-  return value_of(words.c0, words.c1, words.c2, words.c3);
+  return static_cast<float>((static_cast<double>(words_of(key, element).sum()) - mean) * scale);
 }
 
 void random_values(RandomTensor key, std::uint64_t first, Index count, float* out) {
   Index i = 0;
-  for (; i + lanes <= count; i += lanes) values_of_lanes(key, first + static_cast<std::uint64_t>(i), out + i);
+  for (; i + width <= count; i += width) {
+    Words elements;
+    for (int lane = 0; lane < width; ++lane) elements[lane] = first + static_cast<std::uint64_t>(i + lane);
+    const Doubles values = (Doubles(words_of(key, elements).sum() | bits_of_two_52) - (two_52 + mean)) * scale;
+    for (int lane = 0; lane < width; ++lane) out[i + lane] = static_cast<float>(values[lane]);
+  }
   for (; i < count; ++i) out[i] = random_value(key, first + static_cast<std::uint64_t>(i));
 }
 
