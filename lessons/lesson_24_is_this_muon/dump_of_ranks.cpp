@@ -4,24 +4,34 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <vector>
 
 #include "src/errors.hpp"
 #include "src/io/safetensors.hpp"
+#include "src/io/unfinished.hpp"
 #include "tools/check/dump.hpp"
 
 namespace muonwalk {
 namespace {
 
-// A folder for files that nobody needs afterwards.
+// A folder for files that nobody needs afterwards, also where a signal ends the program.
 struct Folder {
   std::string path = (std::filesystem::temp_directory_path() / "muonwalk-dump-XXXXXX").string();
+  std::vector<Unfinished*> left;
   Folder() {
+    const SignalHold hold;
     if (mkdtemp(path.data()) == nullptr)
       throw RunError("can't make the folder " + path + "; set TMPDIR to one in which files can be written");
+    left.push_back(remember_unfinished(path, true));
   }
   ~Folder() {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
+    for (Unfinished* each : left) forget_unfinished(each);
+  }
+  std::string file(const std::string& name) {
+    left.push_back(remember_unfinished(path + "/" + name, false));
+    return path + "/" + name;
   }
 };
 
@@ -45,7 +55,7 @@ std::string parameters_text(const Layout& layout, const Place& place) {
 }  // namespace
 
 check::DumpVerdict judged(const DumpOfRanks& dump) {
-  const Folder folder;
+  Folder folder;
   const Grid& grid = dump.layout.grid;
   for (int rank = 0; rank < grid.size(); ++rank) {
     SafetensorsFile file;
@@ -64,7 +74,7 @@ check::DumpVerdict judged(const DumpOfRanks& dump) {
       stored.store(tensor.matrix);
       file.tensors.push_back(stored);
     }
-    write_safetensors(fmt::format("{}/step{:06}.rank{:05}.safetensors", folder.path, dump.step, rank), file);
+    write_safetensors(folder.file(fmt::format("step{:06}.rank{:05}.safetensors", dump.step, rank)), file);
   }
   return check::check_steps(check::read_dump({folder.path}));
 }
