@@ -7,6 +7,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "src/numerics/products.hpp"
+
 namespace muonwalk::check {
 namespace {
 
@@ -162,6 +164,37 @@ class Examination {
     sort(others);
     choose(others, plain);
     if (e_.sure && !habits_.orthogonalizer) habits_.orthogonalizer = e_.by->by;
+    if (!e_.sure && moments_.known && !s.moments.inputs.empty()) unexplained(s, nearest);
+  }
+
+  // It may have another one's update, which is told when all are seen; or its own with other singular values. Then
+  // D Oᵀ and Dᵀ O are symmetric, where O is another function of the same singular values.
+  void unexplained(const Subject& s, const Explanation& nearest) {
+    const Orthogonalizer by = habits_.orthogonalizer.value_or(s.ways().front());
+    const Flat update = s.orthogonalized(s.moments.inputs.front(), s.meant, by);
+    for (std::size_t i = 0; i < update.size(); i += update.size() / 1024 + 1) {
+      const float values[] = {(*v_.before)[i], (*v_.after)[i], update[i]};
+      for (std::size_t k = 0; k < 3; ++k) e_.sampled[k].push_back(values[k]);
+    }
+    const Stack stack(p_.shape);
+    const bool small = norm_of(nearest.input.made(v_)) < 1e-4;  // then ε may be the reason
+    if (nearest.fit.distance > 0.6 || small || std::max(stack.rows, stack.cols) > 2048) return;
+    const Flat of = s.orthogonalized(nearest.input, s.meant, nearest.by);
+    Flat moved = step_.moved;
+    for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(nearest.fit.alpha) * (*v_.before)[i];
+    double apart = 0, all = 0;
+    for (const Block& block : s.meant.blocks)
+      for (const bool turned : {false, true}) {
+        const Matrix d = block.taken(moved), o = block.taken(of);
+        Matrix product;
+        multiply(turned ? d.transposed() : d, turned ? o : o.transposed(), product, habits_.threads);
+        for (Index i = 0; i < product.rows(); ++i)
+          for (Index j = 0; j < product.cols(); ++j)
+            apart += std::pow(double{product(i, j)} - product(j, i), 2), all += std::pow(2.0 * product(i, j), 2);
+      }
+    if (std::sqrt(apart / all) < 0.2 * nearest.fit.distance)
+      deviates(
+          {"ns_coefficients", "", "its singular vectors are right, and its singular values those of no known set"});
   }
 
   // Takes the nearest of what is not orthogonalized, if it is near. AdamW in its first step is a sign: what is meant

@@ -17,6 +17,8 @@ struct Evidence : Described {
   double rate = 1;                ///< The learning rate that is seen, in those of hyper.
   bool lawful = true;             ///< As in its Moments.
   std::vector<Claim> deviations;
+  /// Of one that nothing explains, some elements before and after the step, and of what a known recipe makes.
+  std::array<Flat, 3> sampled;
 };
 
 /// Looks at one parameter of one step.

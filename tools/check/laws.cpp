@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "src/text/names.hpp"
 #include "src/text/units.hpp"
 #include "tools/check/judge.hpp"
 
@@ -100,6 +101,10 @@ class Reading {
     for (Evidence& e : all_)
       if (!e.sure && e.likely && e.told.verdict == Verdict::unknown && finding_of(e.by->kind, false) != nullptr)
         e.sure = true, e.told.reason.clear(), found(*e.by, e);
+    for (Evidence& e : all_)
+      for (const Evidence& other : all_)
+        if (has_update_of(e, other) && has_update_of(other, e))
+          e.told.reason.clear(), found({"updates_swapped", "", "its update is that of " + in_quotes(other.name)}, e);
     for (const char* optimizer : {"muon", "adamw"}) sizes(optimizer);
     for (Evidence& e : all_) decay(e);
     return told();
@@ -121,6 +126,13 @@ class Reading {
     add_once(e.name, finding.parameters);
     e.told.verdict = Verdict::differs;
     if (e.told.reason.empty()) e.told.reason = claim.how;
+  }
+
+  static bool has_update_of(const Evidence& e, const Evidence& other) {
+    if (e.sampled[0].empty() || e.shape != other.shape || e.step != other.step || e.name == other.name) return false;
+    if (other.sampled[0].empty()) return false;
+    const Fit fit = fit_of(step_between(e.sampled[0], e.sampled[1], ""), other.sampled[2]);
+    return fit.distance < 0.5 && fit.mean_beta() > 0;
   }
 
   static std::optional<double> lr_of(const Evidence& e) {

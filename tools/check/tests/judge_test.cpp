@@ -593,3 +593,38 @@ TEST_CASE("a judge: a step with one fault is named") {
   std::cout << table << fmt::format("{} named, {} unknown, {} wrong\n", right, unknown, wrong);
   CHECK(wrong == 0);
 }
+
+TEST_CASE("a judge: two parameters that have each other's update, and coefficients of no known set") {
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
+    for (const int right : {2, 0}) {
+      const MuonSettings settings = with("emerging", precision);
+      Judge judge, of_coefficients;
+      for (int i = 0; i < right; ++i) {
+        judge.add(clean_case(fmt::format("layers.{}.right", i), {40, 40}, settings, 3, 7));
+        of_coefficients.add(clean_case(fmt::format("layers.{}.right", i), {40, 40}, settings, 3, 7));
+      }
+      Faulty up = faulty("layers.0.up", {64, 96}, settings, 3, 11),
+             gate = faulty("layers.0.gate", {64, 96}, settings, 3, 12);
+      Faulty other = faulty("layers.0.other", {64, 96}, settings, 3, 13);
+      const auto newton_of = [](const Faulty& f) {
+        Faulty g = f;
+        g.momentum_step(g.of_gradient(), g.mu());
+        return g.newton(g.looked_ahead(g.settings.nesterov));
+      };
+      up.orthogonalize = [&](Faulty&, const Matrix&) { return newton_of(gate); };
+      gate.orthogonalize = [&, of = newton_of(up)](Faulty&, const Matrix&) { return of; };
+      other.settings.newton_schulz.schedule.assign(5, Quintic{3.1f, -4.1f, 1.75f});
+      of_coefficients.add(other.stepped());
+      judge.add(up.stepped());
+      judge.add(gate.stepped());
+      const DumpVerdict swapped = judge.verdict(), coefficients = of_coefficients.verdict();
+      CAPTURE(text(swapped));
+      CAPTURE(text(coefficients));
+      REQUIRE(swapped.findings.size() == 1);
+      CHECK(swapped.findings[0].kind == "updates_swapped");
+      CHECK(swapped.findings[0].parameters == std::vector<std::string>{"layers.0.up", "layers.0.gate"});
+      CHECK(swapped.parameters.end()[-1].reason == "its update is that of \"layers.0.up\"");
+      REQUIRE(coefficients.findings.size() == 1);
+      CHECK(coefficients.findings[0].kind == "ns_coefficients");
+    }
+}
