@@ -17,17 +17,23 @@ inline void load_judges(const std::string& exercise) {
                              "; build them with ./walk notebooks --library, and restart the kernel");
 }
 
-/// Judges your function and prints what there is to say. True when the exercise is solved.
-template <class Function>
-bool judge(const std::string& exercise, Function* yours) {
-  load_judges(exercise);
-  muonwalk::sim::JudgeOptions options;
-  options.world = muonwalk::sim::WorldKind::fibers;
-  const muonwalk::sim::Verdict verdict = muonwalk::sim::judge(exercise, yours, options);
-  for (const std::string& line : verdict.lines) print(line.c_str());
-  const std::string outcome = muonwalk::sim::outcome_name(verdict.outcome);
-  print((verdict.solved() ? "Solved." : "Not solved yet: " + outcome + ".").c_str());
-  return verdict.solved();
-}
+/// Judges your function and prints what there is to say.
+struct Judge {
+  std::string exercise;
+
+  template <class Function>
+  void operator()(Function* yours) const {
+    load_judges(exercise);
+    muonwalk::sim::JudgeOptions options;
+    options.world = muonwalk::sim::WorldKind::fibers;
+    const muonwalk::sim::Verdict verdict = muonwalk::sim::judge(exercise, yours, options);
+    for (const std::string& line : verdict.lines) print(line.c_str());
+    const std::string outcome = muonwalk::sim::outcome_name(verdict.outcome);
+    print((verdict.solved() ? "Solved." : "Not solved yet: " + outcome + ".").c_str());
+  }
+};
 
 }  // namespace nb
+
+/// Judges the function that stands between its brackets; see NB_FUNCTION.
+#define NB_JUDGED(exercise, ...) NB_WRITTEN(__COUNTER__, nb::Judge{exercise}, __VA_ARGS__)

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -274,5 +275,19 @@ inline void show(const muonwalk::Flat& values) {
 
 /// Throws when the expression is false, so that a notebook that is run from top to bottom stops there.
 #define NB_CHECK(...) nb::check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)
+
+/// Defines the function `name`, of which a std::function of that name is declared: `parameters and body` are those of
+/// any function. The cell can be changed and run again, and whoever calls the function then calls the new one. (It is a
+/// member of a type with a new name each time, because a session takes no function twice, and clang 19 takes no lambda
+/// in a cell.)
+#define NB_FUNCTION(type, name, ...) NB_WRITTEN(__COUNTER__, ::name =, type, name, __VA_ARGS__)
+
+/// The same, and `use`, which stands before a pointer to the function, in place of the assignment.
+#define NB_WRITTEN(number, ...) NB_WRITTEN_AS(number, __VA_ARGS__)
+#define NB_WRITTEN_AS(number, use, type, name, ...) \
+  struct NbWritten##number {                        \
+    static type name __VA_ARGS__                    \
+  };                                                \
+  use(&NbWritten##number::name)
 
 #endif  // the headers are there

@@ -12,14 +12,16 @@ import argparse
 import json
 import re
 import sys
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "docs/make"), str(ROOT / "sim/classroom")]
 from exercises import Broken, exercises  # noqa: E402
-from lesson_source import LessonError, lessons_in_order, test_arguments, with_references  # noqa: E402
-from notebook_cells import (begins, declaration_in_main, dedented, first_value, for_definition, in_cell, shows_phases,  # noqa: E402
-                            variables_declared, with_outcome)
+from lesson_source import Block, LessonError, lessons_in_order, test_arguments, with_references  # noqa: E402
+from notebook_cells import (Functions, as_function, begins, declaration_in_main, dedented, first_value, for_definition, in_cell,  # noqa: E402
+                            shows_phases, variables_declared, with_outcome)
 from notebook_order import Order  # noqa: E402
 from notebook_file import as_jupyter_writes  # noqa: E402
 from whole_file import write_whole  # noqa: E402
@@ -149,8 +151,9 @@ def another_way(lesson):
 class Cells:
     """The cells between those with which every notebook begins and those with which it ends."""
 
-    def __init__(self, notebook, lesson, titles, order, arguments):
+    def __init__(self, notebook, lesson, titles, order, functions, arguments):
         self.notebook, self.lesson, self.titles, self.order, self.arguments = notebook, lesson, titles, order, arguments
+        self.functions = functions
         self.turns = 0
         self.values = []   # statements that give variables of the lesson their first values again
         self.group = []    # statements that share a cell
@@ -173,11 +176,12 @@ class Cells:
         for block in group.blocks:
             if block.kind == "prose":
                 self.text(block, declarations[0].name if declarations else "the-lesson")
-        if declarations:
-            lines = separated(declarations)
-            self.notebook.once(f"define-{declarations[0].name}", "\n".join(for_definition(lines)))
-            for block in declarations:
-                self.values += [first_value(*variable) for variable in variables_declared(block)]
+        for is_function, run in groupby(declarations, self.functions.has):
+            run = list(run)
+            add = self.notebook.code if is_function else self.notebook.once
+            add(f"define-{run[0].name}", "\n".join([*separated(run, self.functions.lines), *self.functions.declared_behind(run)]))
+        for block in declarations:
+            self.values += [first_value(*variable) for variable in variables_declared(block)]
 
     def add_statement(self, statement):
         block = statement.block
@@ -255,36 +259,37 @@ class Cells:
             self.notebook.code("look", f"nb::show(nb::rank(lesson, 0).{held});")
 
 
-def definition(namespace, lines):
-    return "\n".join([f"namespace {namespace} {{", "", *lines, "", f"}}  // namespace {namespace}"])
-
-
 def attempt(exercise, name):
-    """The cells in which the file `name` of an exercise is written and judged: what it includes, the function, the judgement."""
-    lines = [line for line in exercise.read(name).split("\n") if not line.startswith("// fails: ")]
+    """The cells in which the file `name` of an exercise is written and judged: what it includes; the function, and its judgement."""
+    lines = [line for line in exercise.read(name).split("\n") if not line.startswith(("// fails: ", "using namespace muonwalk;"))]
     includes = [line for line in lines if line.startswith("#include")]
-    code = "\n".join(line for line in lines if not line.startswith(("#include", "using namespace muonwalk;"))).strip("\n")
-    namespace = f"try{exercise.number.replace('.', '_')}"
-    return ("\n".join(['#include "judge.hpp"', *includes]),
-            definition(namespace, ["using namespace muonwalk;", "", *code.split("\n")]),
-            f'nb::judge("{exercise.name}", &{namespace}::{exercise.function});')
+    code = "\n".join(line for line in lines if not line.startswith("#include")).strip("\n")
+    yours = as_function(Block("declaration", 1, code.split("\n")))
+    if yours is None:
+        raise Broken(f"{exercise.name}/{name}: a notebook can't hold it, for it has more than comments and its function")
+    return "\n".join(['#include "judge.hpp"', *includes]), "\n".join(yours.written_as("NB_JUDGED", f'"{exercise.name}",\n          '))
 
 
 def add_exercises(notebook, its_exercises):
-    """Each with its contract, its hints folded away, the stub in a cell of its own, and the judgement."""
+    """Each with its contract, its hints folded away, and the stub in a cell that judges it."""
     for at, exercise in enumerate(its_exercises):
         contract = "\n".join(re.sub(r"^// ?", "", line) for line in exercise.contract[1:]).strip("\n")
         hints = "".join(f"<details><summary>Hint {number}</summary>\n\n{hint}\n\n</details>\n\n"
                         for number, hint in enumerate(exercise.hints, 1))
-        again = ("Write it in the next cell but one, and execute the cells up to the judgement. To try again, give the function "
-                 "another name, and hand that one to the judge; or restart the kernel, and execute the first cell and these."
-                 if at == 0 else "")
+        again = ("Write it in the next cell but one, and run the two. The cell judges what you have written; change it and run it as "
+                 "often as you like." if at == 0 else "")
         notebook.text(f"try-{exercise.function}",
                       "\n\n".join(part for part in (f"## Try it yourself: {exercise.title}", contract, again, hints.strip()) if part))
-        includes, function, judgement = attempt(exercise, "stub.cpp")
+        includes, function = attempt(exercise, "stub.cpp")
         notebook.once(f"try-{exercise.function}-includes", includes)
-        notebook.once(f"try-{exercise.function}-yours", function)
-        notebook.once(f"try-{exercise.function}-judge", judgement)
+        notebook.code(f"try-{exercise.function}-yours", function)
+
+
+@cache
+def functions_of_headers():
+    """The names of functions that a lesson may find without naming a class or a namespace."""
+    headers = (path for room in ("src", "sim") for path in (ROOT / room).rglob("*.hpp"))
+    return {name for path in headers for name in re.findall(r"^[A-Za-z][\w:<>, &*]*[ &*]([a-z_]\w*)\(", path.read_text(encoding="utf-8"), re.M)}
 
 
 def make_notebook(lesson, titles, arguments="", its_exercises=()):
@@ -302,26 +307,30 @@ def make_notebook(lesson, titles, arguments="", its_exercises=()):
         notebook.text("title" if block is top[0] else heading_of(block) or "text", text_of(block, lesson, titles))
     notebook.text("about-this-notebook",
                   f"*This notebook is made from `lessons/{lesson.name}/{lesson.name}.cpp`; change that file, not this one. "
-                  "Its ranks are fibers of the kernel: Interrupt stops them, and the kernel goes on. What a cell defines can't "
-                  "be defined a second time; to start over, take Restart Kernel and Run All. "
+                  "Its ranks are fibers of the kernel: Interrupt stops them, and the kernel goes on. A function, NB_FUNCTION, can be "
+                  "changed and its cell run again; types and variables can't be defined a second time. To start over, take "
+                  "Restart Kernel and Run All. "
                   "[README.md](README.md) says how to get a kernel and how to build the library that the next cell loads.*")
     notebook.once("setup", '#include "setup.hpp"')
     notebook.once("includes", "\n".join(separated([block for block in top if block.kind == "include"])))
-    notebook.once("names", "\n".join(line for block in top if block.kind == "using" for line in block.lines))
     order = Order(top[first_code:], main)
-    Cells(notebook, lesson, titles, order, arguments).add()
-    add_your_turn(notebook, lesson, order, arguments)
+    functions = Functions([block for kind, group in order.pieces() if kind == "group" for block in group.declarations],
+                          functions_of_headers())
+    names = [line for block in top if block.kind == "using" for line in block.lines]
+    notebook.once("names", "\n".join([*names, *functions.declared_behind()]))
+    Cells(notebook, lesson, titles, order, functions, arguments).add()
+    add_your_turn(notebook, lesson, order, functions, arguments)
     add_exercises(notebook, its_exercises)
     return notebook.to_json()
 
 
-def separated(blocks):
+def separated(blocks, lines_of=lambda block: block.lines):
     """The lines of these blocks, with an empty line where there was one."""
     lines, before = [], None
     for block in blocks:
         if before is not None and not touches(before, block):
             lines.append("")
-        lines.extend(block.lines)
+        lines.extend(lines_of(block))
         before = block
     return lines
 

@@ -1,6 +1,7 @@
 """What a lesson's code is turned into in a cell: statements of `main` as a notebook needs them."""
 
 import re
+from dataclasses import dataclass
 
 _STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*"|//[^\n]*)')
 _TYPE = r"[A-Za-z_][\w:]*(?:<[^;=()]*>)?"
@@ -71,6 +72,83 @@ def with_lesson(code):
 def for_definition(lines):
     """A lesson that is made within a function takes the options of the one that has begun."""
     return [_OTHER.sub(lambda found: f"{found[1]}nb::options({found[2]}, {found[3]}, argc, argv));", line) for line in lines]
+
+
+_HEAD = re.compile(r"^(?P<type>(?:const )?[A-Za-z_][\w:]*(?:<[^;(){},]*>)?&?) (?P<name>[a-z_]\w*)(?=\()")
+_ONCE = ("template", "constexpr", "static", "inline")
+
+
+@dataclass
+class Function:
+    """A function of the lesson's as notebooks write it: declared once, and defined in a cell that can be run again."""
+
+    name: str
+    type: str        # of what it returns
+    parameters: str  # with their brackets
+    comment: list    # the lines above it
+    rest: list       # what stands behind its parameters, line by line
+
+    @property
+    def declared(self):
+        return f"std::function<{self.type}{' '.join(self.parameters.split())}> {self.name};"
+
+    def written_as(self, macro, before=""):
+        begin = f"{macro}({before}{self.type}, {self.name}, ("
+        shift = "\n" + " " * (len(begin.split("\n")[-1]) - len(f"{self.type} {self.name}("))
+        body = "\n".join(self.rest)
+        end = body.rindex("}") + 1
+        return [*self.comment, *(begin + self.parameters[1:].replace("\n", shift) + body[:end] + ");" + body[end:]).split("\n")]
+
+
+def as_function(block):
+    """The function that a declaration of the lesson's is, where a cell can define it again; None for types, variables, templates, and
+    functions with default arguments, which a std::function can't have."""
+    comment, _, _ = split_comment("\n".join(for_definition(block.lines)))
+    code = "\n".join(for_definition(block.lines)[len(comment):])
+    head = _HEAD.match(code)
+    if not head or head["type"].split()[0] in (*_ONCE, *_NO_TYPE):
+        return None
+    depth, end = 0, head.end()
+    while depth != 0 or end == head.end():
+        depth += {"(": 1, ")": -1}.get(code[end], 0)
+        end += 1
+    parameters = code[head.end():end]
+    if "=" in parameters or not re.match(r" (?:try )?\{", code[end:]):
+        return None
+    return Function(head["name"], head["type"], parameters, comment, code[end:].split("\n"))
+
+
+class Functions:
+    """The functions of a lesson that a notebook defines again. Each is declared as soon as there are the types that its type names, so
+    whoever calls it comes later, and finds what was defined last. `taken` are the library's own names."""
+
+    def __init__(self, declarations, taken):
+        found = {id(block): as_function(block) for block in declarations}
+        names = [function.name for function in found.values() if function]
+        # A variable can't share a name with functions, and what a table holds of a function is what that was when the table was made.
+        held = set().union(*(re.findall(r"\b\w+\b(?!\()", without_words(block.text)) for block in declarations if not found[id(block)]))
+        self._of = {key: function for key, function in found.items()
+                    if function and names.count(function.name) == 1 and function.name not in held | taken}
+        self._behind = {}
+        for block in declarations:
+            function = self._of.get(id(block))
+            if function:
+                words = set(re.findall(r"\w+", function.declared.rpartition(" ")[0]))
+                types = [other for other in declarations if id(other) not in self._of and other.name in words]
+                self._behind.setdefault(id(types[-1]) if types else None, []).append(function)
+
+    def has(self, block):
+        return id(block) in self._of
+
+    def lines(self, block):
+        """What stands in a cell for this declaration."""
+        return self._of[id(block)].written_as("NB_FUNCTION") if self.has(block) else for_definition(block.lines)
+
+    def declared_behind(self, blocks=(None,)):
+        """The lines that follow these declarations; without any, those that need none."""
+        keys = [id(block) if block else None for block in blocks]
+        declared = [function.declared for key in keys for function in self._behind.get(key, [])]
+        return ["", "// Functions, each to be defined below in a cell that can be changed and run again.", *declared] if declared else []
 
 
 def declaration_in_main(block):

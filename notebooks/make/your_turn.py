@@ -1,9 +1,8 @@
-"""The cells *Your turn*: a copy of one of the lesson's functions under another name, and the lesson with it in that place."""
+"""The cell *Your turn*: one of the lesson's functions once more, and the lesson that takes its steps with it."""
 
 import re
 
-from notebook_cells import (begins, declaration_in_main, first_value, for_definition, has_something_to_see, in_cell, variables_declared,
-                            with_outcome)
+from notebook_cells import (begins, declaration_in_main, first_value, has_something_to_see, in_cell, variables_declared, with_outcome)
 
 _STEP = re.compile(r'^\s*lesson\.(?:quiet_)?step\("(?:[^"\\]|\\.)*",\s*(\w+)\);', re.MULTILINE)
 _SETS_UP = re.compile(r"^\s*(?:lesson\.(?:require|set_up|trains)\(|\w+ = lesson\.)", re.MULTILINE)
@@ -35,12 +34,10 @@ def _first_values(order):
     return [first_value(*variable) for group in groups for block in group.declarations for variable in variables_declared(block)]
 
 
-def add_your_turn(notebook, lesson, order, arguments):
-    function = reader_s_function(lesson, order)
-    if not function:
+def add_your_turn(notebook, lesson, order, functions, arguments):
+    name = reader_s_function(lesson, order)
+    if not name or not functions.has(lesson.declaration(name)[1]):
         return
-    code = lesson.declaration(function)[1]
-    mine = f"my_{function}"
     checks = [each for each in order.statements if _CHECKS.search(each.block.text)]
     steps = simple_steps(order)
     last = next((i for i, each in enumerate(order.statements) if i > steps[-1] and each.works), len(order.statements))
@@ -53,11 +50,7 @@ def add_your_turn(notebook, lesson, order, arguments):
             if not declaration_in_main(each.block):
                 lines += in_cell(each.block, words)
     lines = [line for line in lines if not line.startswith("//")]
-    lines = [re.sub(rf"\b{function}\);", f"{mine});", line) for line in lines]
     notebook.text("your-turn", "## Your turn\n\n"
-                  f"The next cell has a copy of `{function}` under another name. Change it; then run it and the cell behind it, in "
-                  "which the lesson begins again and takes its steps with your function. The check says whether the bits are "
-                  "still those of the reference. A name can be defined once in a session: call your next attempt "
-                  f"`{mine}_2`, in both cells.")
-    notebook.once(f"your-{function}", re.sub(rf"\b{function}\b", mine, "\n".join(for_definition(code.lines))))
-    notebook.once(f"your-{function}-in-the-lesson", "\n".join(with_outcome(lines)))
+                  f"The next cell has `{name}` once more. Change it and run the cell, as often as you like: the lesson begins again and "
+                  "takes its steps with your function, and the check says whether the bits are still those of the reference.")
+    notebook.code(f"your-{name}", "\n".join([*functions.lines(lesson.declaration(name)[1]), "", *with_outcome(lines)]))

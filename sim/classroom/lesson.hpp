@@ -159,6 +159,9 @@ std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices);
 template <class Local>
 class Lesson : public LessonCore {
  public:
+  /// Takes matrices out of a rank's Local.
+  using Held = std::function<std::vector<NamedMatrix>(const RankInfo&, const Local&)>;
+
   /// As LessonCore: for a program, and for a notebook or a test.
   /// @{
   Lesson(LessonInfo info, const Grid& grid, int argc, char** argv)
@@ -188,8 +191,7 @@ class Lesson : public LessonCore {
 
   /// Compares matrices that a function takes out of every rank's Local.
   template <class Reference>
-  void check(const std::string& what, std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&),
-             const Reference& reference) {
+  void check(const std::string& what, const Held& held, const Reference& reference) {
     run_check(
         what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
         [&](const RankInfo& info) { return named(reference(info)); });
@@ -198,8 +200,7 @@ class Lesson : public LessonCore {
   /// Compares such matrices in a check that is made over and over: it prints nothing while the ranks equal the
   /// reference. The first that finds a difference says so at once, as a check does; sum_up_checks prints one line.
   template <class Reference>
-  void quiet_check(const std::string& what, std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&),
-                   const Reference& reference) {
+  void quiet_check(const std::string& what, const Held& held, const Reference& reference) {
     run_quiet_check(
         what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
         [&](const RankInfo& info) { return named(reference(info)); });
@@ -212,7 +213,7 @@ class Lesson : public LessonCore {
   }
 
   /// Every rank's matrices, which a function takes out of its Local.
-  std::vector<std::vector<NamedMatrix>> collect(std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&)) {
+  std::vector<std::vector<NamedMatrix>> collect(const Held& held) {
     return run_collect([&](Rank& rank) { return held(rank, local(rank.rank())); });
   }
 

@@ -20,6 +20,7 @@ FORBIDDEN = {
     r"\bstd::j?thread\b": "a thread could outlive its cell; the library starts the ranks, and waits for them",
     r"#include <Eigen/": "it costs a second in an interpreter, and its types need the library's own flags; use the library",
 }
+FUNCTIONS = ("NB_FUNCTION(", "NB_JUDGED(")  # what stands in them is a function's body
 MOST_COLUMNS = 88  # that a cell shows without wrapping, as in setup.hpp
 CONTROL = re.compile(r"^(?:if|else|for|while|do|switch|try|catch)\b|^\{")
 DECLARATION = re.compile(r"^(?:(?:const|constexpr|static|inline)\s+)*[A-Za-z_][\w:]*(?:<[^;=]*?>)?(?:\s*[*&]+\s*(?:const\s+)?|\s+)"
@@ -108,10 +109,10 @@ def faults_of_cell(source):
         yield "is empty"
     elif kind is None:
         yield "is of no kind: a cell is includes, or definitions, or statements that end in ';' (and define nothing)"
-    elif code.startswith("namespace") and len(pieces(code)) > 1:
-        yield "defines a namespace; only an exercise has one, and a cell of its own"
+    elif any(piece.startswith("namespace") for piece in pieces(code)):
+        yield "defines a namespace, which xeus-cpp forgets with the first name in it that is defined again"
     elif kind == "statements":
-        yield from lambda_faults(code)
+        yield from lambda_faults("\n".join(piece for piece in pieces(code) if not piece.startswith(FUNCTIONS)))
 
 
 def faults(notebook):

@@ -27,6 +27,8 @@ GOOD = {
         code("begin", 'lesson.emplace(info, nb::options(info, Grid(), ""));\nlesson->say("it");', "begin"),
         code("run", "nb::in_turn(lesson, 1);\nif (true) {\n  int z = 1;\n} else {\n  int z = 2;\n}\nlesson->step(f);"),
         code("more", "nb::in_turn(lesson, 2);\n{ int z = 3; }\nlesson->check(\"it\", shift);\nNB_CHECK(lesson->all_equal());"),
+        code("again", "NB_FUNCTION(int, thrice, (int x) {\n  const auto f = [&](int y) { return g([](int z) { return z; }, x + y); };\n"
+                      "  return f(x);\n});"),
     ],
     "metadata": {"kernelspec": {"name": "xcpp17"}},
     "nbformat": 4,
@@ -62,7 +64,7 @@ class Lint(unittest.TestCase):
         self.expect_of_cell("passes a lambda where it is written", "lesson->step([](Rank& rank) { rank.say(1); });")
         self.expect_of_cell("a lambda that captures by default", "const auto f = [&](int x) { return x; };")
         self.expect_of_cell("has the magic", "%timeit f();")
-        self.expect_of_cell("only an exercise has one", "namespace try05 { int f() { return 1; } }\nint g() { return 2; }")
+        self.expect_of_cell("defines a namespace", "int g() { return 2; }\nnamespace mine { int f() { return 1; } }")
 
     def test_a_cell_is_of_one_kind(self):
         for mixed in ("#include <map>\nint x = 1;", "int f() { return 1; }\nf();", "struct B { int x; };\nb.x = 1;", "a + b",

@@ -1,4 +1,4 @@
-"""What a reader does in one session with a lesson's notebook: begin again, run a cell out of its turn, interrupt. Needs
+"""What a reader does in one session with a lesson's notebook: change a function, begin again, run a cell out of its turn, interrupt. Needs
 clang-repl-19; MUONWALK_LIBRARY names the library."""
 
 import json
@@ -46,13 +46,15 @@ class Session(unittest.TestCase):
         """Defines all that the lesson defines; {name: source} of the cells that may be run again, of the first `cells` of them alone
         where that is given."""
         notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
-        found = {}
+        found, self.defined = {}, {}
         for cell in notebook["cells"]:
             source = "".join(cell["source"])
-            if cell["cell_type"] == "code" and "once" in cell["metadata"].get("tags", ()):
-                if not cell["id"].startswith(("try", "your")):
-                    self.run_cell(source)
-            elif cell["cell_type"] == "code":
+            if cell["cell_type"] != "code" or cell["id"].startswith(("try", "your")):
+                continue
+            if "once" in cell["metadata"].get("tags", ()) or cell["id"].startswith("define-"):
+                self.run_cell(source)
+                self.defined[cell["id"]] = source
+            else:
                 found[cell["id"]] = source
                 if len(found) == cells:
                     break
@@ -69,6 +71,29 @@ class Session(unittest.TestCase):
             self.assertEqual("OK" in said, outcome == "OK", said)
             if outcome == "--nonsense":
                 self.assertIn("the lesson has not begun; run the cell with lesson.emplace", said)
+
+    def test_a_function_is_changed_and_its_cell_run_again(self):
+        cells = self.begin("lesson_05_tp_gather")
+
+        def outcome():
+            return "".join(self.run_caught(source) for source in cells.values())
+
+        self.assertIn("OK", outcome())
+        right = self.defined["define-join_columns"]
+        wrong = right.replace("join_slices(local.gathered, slice, SplitDim::columns", "join_slices(local.gathered, slice, SplitDim::rows")
+        self.assertNotEqual(wrong, right)
+        for source, what, missing in ((wrong, "this does not hold", "OK"), (right, "OK", "this does not hold"), (wrong, "this does not hold", "OK")):
+            self.run_cell(source)
+            said = outcome()
+            self.assertIn(what, said)
+            self.assertNotIn(missing, said)
+        # Whoever calls it calls the new one, also where that was defined before.
+        self.run_cell("std::function<int(int)> twice;")
+        self.run_cell("NB_FUNCTION(int, twice, (int x) { return x + x; });")
+        self.run_cell("int half(int x) { return twice(x) / 4; }")
+        self.run_cell("NB_FUNCTION(int, twice, (int x) { return x > 100 ? twice(x - 100) : 40 * x; });")
+        self.assertEqual(self.run_cell("std::cout << half(101) << std::endl;"), "10")
+        self.interpreter.close(60)
 
     def test_a_cell_out_of_its_turn_says_so_and_the_session_goes_on(self):
         cells = self.begin("lesson_01_grid")
