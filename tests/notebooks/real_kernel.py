@@ -9,6 +9,7 @@ Exit code 77: there is no Jupyter or no such kernel; a sentence says so. noteboo
 
 import os
 import queue
+import subprocess
 import sys
 import time
 import unittest
@@ -21,7 +22,6 @@ import notebook_file  # noqa: E402
 from kernel_spec import KERNEL, find_spec  # noqa: E402
 from open_notebooks import OWN, prepare_kernel  # noqa: E402
 from run_in_jupyter import what_is_missing  # noqa: E402
-from run_notebook import cells_again, code_cells  # noqa: E402
 
 LIBRARY = Path(sys.argv.pop(1)).resolve()
 LIMIT = 120  # seconds that a cell may take: against hanging
@@ -39,7 +39,8 @@ class RealKernel(unittest.TestCase):
         prepare_kernel(find_spec(OWN), self.folder)
         specs = KernelSpecManager(kernel_dirs=[str(self.folder / "kernels")])
         self.manager = KernelManager(kernel_name=KERNEL, kernel_spec_manager=specs)
-        self.manager.start_kernel(env={**os.environ, "MUONWALK_LIBRARY": str(LIBRARY)}, cwd=scratch.name)
+        self.manager.start_kernel(env={**os.environ, "MUONWALK_LIBRARY": str(LIBRARY)}, cwd=scratch.name,
+                                  stderr=subprocess.DEVNULL)  # where it tells how it looks for headers
         self.addCleanup(self.manager.shutdown_kernel, now=True)
         self.client = self.manager.blocking_client()
         self.client.start_channels()
@@ -77,13 +78,15 @@ class RealKernel(unittest.TestCase):
         self.assertTrue(self.manager.is_alive(), "an interrupt has ended the kernel")
 
     def begin(self, name):
-        """Defines all that the lesson defines; {name: source} of the cells that may be run again."""
-        path = ROOT / "notebooks" / f"{name}.ipynb"
-        again = dict(cells_again(notebook_file.read(path)))
-        for cell, source in code_cells(path):
-            if cell not in again and not cell.startswith(("try", "your")):
-                self.assertNotIn("error:", self.run_cell(source))
-        return again
+        """Defines all that the lesson defines; {name: source} of the other cells, and self.defined those of definitions."""
+        found, self.defined = {}, {}
+        for cell in notebook_file.code_cells(notebook_file.read(ROOT / "notebooks" / f"{name}.ipynb")):
+            if not cell["id"].startswith(("try", "your")):
+                defines = notebook_file.is_once(cell) or cell["id"].startswith("define-")
+                (self.defined if defines else found)[cell["id"]] = source = "".join(cell["source"])
+                if defines:
+                    self.assertEqual(self.run_cell(source), "")
+        return found
 
     def test_an_interrupt_while_setup_compiles_does_nothing(self):
         self.interrupt()
@@ -117,15 +120,15 @@ class RealKernel(unittest.TestCase):
 
     def test_a_function_that_is_defined_again_is_the_one_that_runs(self):
         cells = self.begin("lesson_00_hello_ranks")
-        define = dict(code_cells(ROOT / "notebooks" / "lesson_00_hello_ranks.ipynb"))["define-who_am_i"]
+        define = self.defined["define-who_am_i"]
         for words in ("I am rank", "It is me, rank", "I am rank"):
             self.assertEqual(self.run_cell(define.replace("I am rank", words)), "")
             self.run_cell(cells["begin"])
             self.assertIn(f"{words} 3 of 4", self.run_cell(cells["step-who_am_i"]))
 
     def test_behind_options_that_are_refused_the_next_cell_says_so(self):
-        for name, words in (("lesson_09_full_step", "--nesterov --no-nesterov"), ("lesson_11_zero1_adamw", "--pp 2"),
-                            ("lesson_14_memory", "--pp 2"), ("lesson_15_sharding_layouts", "--ep 3"), ("lesson_17_overlap", "--pp 2"),
+        for name, words in (("lesson_09_full_step", "--nesterov --no-nesterov"), ("lesson_11_zero1_adamw", "--tp 3"),
+                            ("lesson_14_memory", "--tp 3"), ("lesson_15_sharding_layouts", "--ep 3"), ("lesson_17_overlap", "--pp 2"),
                             ("lesson_18_read_a_trace", "--pp 2"), ("lesson_20_pretrain", "--steps 0"), ("lesson_21_scale_out", "--pp 2"),
                             ("lesson_23_two_hosts", "--placement foo")):
             with self.subTest(name=name):
