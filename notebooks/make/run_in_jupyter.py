@@ -3,8 +3,8 @@
 
     notebooks/make/run_in_jupyter.py [--library libmuonwalk.so] [--limit SECONDS] NOTEBOOK...
 
-Exit code 0: every cell of every notebook ran. 1: a cell did not. 2: nothing can be run as asked. 77: there is no Jupyter, or
-it has no such kernel; a sentence says so, and the notebooks count as skipped.
+Exit code 0: every cell of every notebook ran, and put out what is kept. 1: a cell did not. 2: nothing can be run as asked. 77:
+there is no Jupyter, or it has no such kernel; a sentence says so, and the notebooks count as skipped.
 """
 
 import argparse
@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from run_notebook import environment_for
+import notebook_file
+from run_notebook import SHOWN, CellFailed, compare, environment_for, outputs_of
 
 KERNEL = "xcpp17"
 HOW = "notebooks/README.md says how to get one"
@@ -36,8 +37,21 @@ def what_is_missing():
     return f"Jupyter has no nbconvert here; {HOW}" if nbconvert.returncode != 0 else ""
 
 
+def put_out(cell):
+    """What a cell has put out, as run_notebook.py reads it from clang-repl: the same blank lines count, and what stands on standard
+    error, as measured lines do, does not."""
+    printed = ""
+    for output in cell["outputs"]:
+        kind, name, parts = notebook_file.joined(output)
+        if kind == "stream":
+            printed += parts if name == "stdout" else ""
+        else:
+            printed += SHOWN + json.dumps(parts) + "\n"
+    return outputs_of(printed.strip("\n"))
+
+
 def run(path, limit, environment):
-    """True when every cell ran; what nbconvert said when one did not is printed."""
+    """True when every cell ran and put out what is kept; what nbconvert said when one did not is printed."""
     with tempfile.TemporaryDirectory(prefix="muonwalk_notebook_") as folder:
         done = subprocess.run(
             ["jupyter", "nbconvert", "--to", "notebook", "--execute", f"--ExecutePreprocessor.timeout={limit:g}",
@@ -45,13 +59,18 @@ def run(path, limit, environment):
             cwd=path.parent, env=environment, capture_output=True, text=True, check=False)
         # An interpreter that can't compile a cell says so on its standard error, and not always to Jupyter.
         written = Path(folder) / path.name
-        complete = written.is_file() and all(
+        cells = notebook_file.code_cells(json.loads(written.read_text(encoding="utf-8"))) if written.is_file() else []
+    if done.returncode != 0 or not cells or not all(
             cell.get("execution_count") is not None and not any(out["output_type"] == "error" for out in cell["outputs"])
-            for cell in json.loads(written.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code")
-    if done.returncode == 0 and complete:
-        return True
-    print(done.stdout + done.stderr)
-    return False
+            for cell in cells):
+        print(done.stdout + done.stderr)
+        return False
+    try:
+        compare(path, [put_out(cell) for cell in cells])
+    except CellFailed as failure:
+        print(failure)
+        return False
+    return True
 
 
 def main():

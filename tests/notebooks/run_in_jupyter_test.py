@@ -9,10 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "notebooks/make"))
+import notebook_file  # noqa: E402
 RUN = ROOT / "notebooks/make/run_in_jupyter.py"
 NOTEBOOK = ROOT / "notebooks" / "lesson_05_tp_gather.ipynb"
 
-# Executes a notebook by numbering its code cells, where it is asked to as the real one is.
+# Executes a notebook by numbering its code cells, where it is asked to as the real one is; `change` is done to what each has put out.
 STAND_IN = """\
 #!{python}
 import json, os, sys
@@ -28,7 +30,7 @@ elif words[:4] == ["nbconvert", "--to", "notebook", "--execute"]:
     notebook = json.loads(Path(words[-1]).read_text())
     for number, cell in enumerate(cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
         cell["execution_count"] = number + 1
-        cell["outputs"] = {outputs!r}
+        {change}
     (Path(words[words.index("--output-dir") + 1]) / Path(words[-1]).name).write_text(json.dumps(notebook))
     print("nbconvert has spoken")
     sys.exit({code})
@@ -38,12 +40,12 @@ else:
 
 
 class RunInJupyter(unittest.TestCase):
-    def run_with(self, jupyter=True, kernels=("python3", "xcpp17"), nbconvert=0, code=0, outputs=()):
+    def run_with(self, jupyter=True, kernels=("python3", "xcpp17"), nbconvert=0, code=0, change="pass"):
         with TemporaryDirectory() as folder:
             if jupyter:
                 program = Path(folder) / "jupyter"
                 program.write_text(STAND_IN.format(python=sys.executable, kernels=list(kernels), nbconvert=nbconvert, code=code,
-                                                   outputs=list(outputs), root=str(ROOT)), encoding="utf-8")
+                                                   change=change, root=str(ROOT)), encoding="utf-8")
                 program.chmod(0o755)
             return subprocess.run([sys.executable, RUN, NOTEBOOK], capture_output=True, text=True, timeout=60, check=False,
                                   env={**os.environ, "PATH": folder})
@@ -67,7 +69,7 @@ class RunInJupyter(unittest.TestCase):
         """The limit of a cell, the library, and each notebook in its own folder; a count at the end."""
         with TemporaryDirectory() as folder:
             program, asked = Path(folder) / "jupyter", Path(folder) / "asked"
-            program.write_text(STAND_IN.format(python=sys.executable, kernels=["xcpp17"], nbconvert=0, code=0, outputs=[], root=str(ROOT))
+            program.write_text(STAND_IN.format(python=sys.executable, kernels=["xcpp17"], nbconvert=0, code=0, change="pass", root=str(ROOT))
                                .replace("    assert Path", f"    open({str(asked)!r}, 'a').write(json.dumps([words, os.getcwd(),"
                                         " os.environ.get('MUONWALK_LIBRARY'), os.environ['MUONWALK_ASIDES_APART'],"
                                         " os.environ['CPLUS_INCLUDE_PATH']]) + '\\n')\n    sys.exit(1) if '_07_' in words[-1] else None\n"
@@ -95,6 +97,19 @@ class RunInJupyter(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("nbconvert has spoken", done.stdout)
         self.assertIn("lesson_05_tp_gather: FAILED\n0 passed, 1 failed", done.stdout)
+
+    def test_what_cells_put_out_is_held_against_what_is_kept_as_where_clang_repl_executes_them(self):
+        blank, more = notebook_file.stream("\n"), notebook_file.stream("more\n")
+        for change, difference in (
+                # Blank lines at either end do not count, nor what was measured.
+                (f"cell['outputs'] = [{blank}, *cell['outputs'], {blank}]", None),
+                (f"cell['outputs'].insert(0, {dict(more, name='stderr')})", None),
+                (f"cell['outputs'].append({more})", "cell setup does not put out what is kept: 0 outputs are kept, and it has 1"),
+                ("cell['outputs'] = cell['outputs'][1:]", "is kept as Lesson 05 · TP gather"),
+                ("cell['outputs'] = cell['outputs'][:1]", "cell begin does not put out what is kept")):
+            done = self.run_with(change=change)
+            self.assertEqual((done.returncode, "FAILED" in done.stdout), (1, True) if difference else (0, False), done.stdout + done.stderr)
+            self.assertIn(difference or "1 passed", done.stdout)
 
 
 if __name__ == "__main__":
