@@ -10,7 +10,6 @@
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
-#include "src/text/names.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
 

@@ -15,7 +15,6 @@
 #include "lessons/lesson_20_pretrain/resharding.hpp"
 #include "lessons/lesson_20_pretrain/shipped_text.hpp"
 #include "src/errors.hpp"
-#include "src/io/safetensors.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"

@@ -9,7 +9,6 @@
 #include "src/optim/full_step.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
-#include "tools/scale/collective_time.hpp"
 #include "tools/scale/comparison.hpp"
 #include "tools/scale/muon_cost.hpp"
 #include "tools/scale/published_runs.hpp"

@@ -8,9 +8,7 @@
 #include "sim/replay/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
-#include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
-#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {

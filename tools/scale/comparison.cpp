@@ -1,13 +1,12 @@
 #include "tools/scale/comparison.hpp"
 
-#include <algorithm>
 #include <iterator>
 
 #include "src/errors.hpp"
 #include "src/layout/buffer.hpp"
 #include "src/train/published_models.hpp"
 #include "tools/scale/collective_time.hpp"
-#include "tools/scale/training_time.hpp"
+#include "tools/scale/muon_cost.hpp"
 
 namespace muonwalk::sim {
 namespace {
