@@ -56,13 +56,14 @@ def show_hint(exercise, folder):
     shown = folder.of(exercise).get("hints", 0)
     shown = min(shown if isinstance(shown, int) else 0, len(hints))
     number = min(shown + 1, len(hints))
-    folder.note(exercise, hints=number)
     print(f"Hint {number} of {len(hints)} for exercise {exercise.number}, {exercise.title}:\n")
     print(paragraph(hints[number - 1]))
     if number < len(hints):
         print(f"\nOne more: ./walk try {exercise.number} --hint")
     else:
         print(f"\nThat was the last one. ./walk try {exercise.number} --solution shows the solution.")
+    sys.stdout.flush()
+    folder.note(exercise, hints=number)  # now it has been shown
 
 
 def reset(exercise, folder):

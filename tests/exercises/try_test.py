@@ -131,6 +131,7 @@ class Requests(OwnFolder):
                     self.assertEqual(3, done.returncode, done.stderr)
                     if sentence:
                         self.assertRegex(done.stderr, rf"^walk: {sentence}.*\n$")
+        self.assertIn("Hint 1 of", self.ask("05", "--hint"))  # none has been shown
 
     def test_a_folder_in_place_of_the_file(self):
         self.file.mkdir(parents=True)
