@@ -60,6 +60,7 @@ Explanation nearer(const Subject& s, const Cutting& cutting, const Input& input,
     const Explanation e = fitted(s, s.orthogonalized(input, cutting, one), cutting, one, input);
     if (!bf16) exact = e.fit.distance, least = std::min(least, exact);
     if (e.fit.distance < (one.lines.used ? 0.5 : 1) * best.fit.distance) best = e;
+    if (!bf16 && e.fit.distance < 1e-3) break;  // others are percents away, and only roundings could be nearer
   }
   return best;
 }
