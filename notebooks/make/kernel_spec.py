@@ -71,12 +71,11 @@ def read_spec(folder):
     return spec
 
 
-def copy_spec(folder, into, include_folders, first):
-    """Copies a spec to `into`/kernels. After the kernel's own arguments come these folders of headers, and a header that it includes
-    first. Under the same name, so that notebooks find it as they are: Jupyter takes the first that it finds, and looks in JUPYTER_PATH
-    first."""
+def copy_spec(folder, into, include_folders):
+    """Copies a spec to `into`/kernels, with these folders of headers after the kernel's own arguments. Under the same name,
+    so that notebooks find it as they are: Jupyter takes the first that it finds, and looks in JUPYTER_PATH first."""
     spec = read_spec(folder)
-    spec["argv"] = [*spec["argv"], *(f"-I{path}" for path in include_folders), "-include", str(first)]
+    spec["argv"] = [*spec["argv"], *(f"-I{path}" for path in include_folders)]
     copy = into / "kernels" / KERNEL
     copy.mkdir(parents=True, exist_ok=True)
     for file in folder.iterdir():

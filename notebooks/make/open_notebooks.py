@@ -83,7 +83,7 @@ def prepare_kernel(spec, into):
     include = into / "include"
     link_to(fmt_headers(), include / "fmt")
     # setup.hpp stays where it is, beside the notebooks of the project: it knows from there where the libraries lie.
-    copy_spec(spec, into, [ROOT, NOTEBOOKS, include], NOTEBOOKS / "interrupts_do_nothing.hpp")
+    copy_spec(spec, into, [ROOT, NOTEBOOKS, include])
 
 
 def sign(copies):

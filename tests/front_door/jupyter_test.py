@@ -26,8 +26,7 @@ class WalkJupyter(StandInProject):
         self.opened()
         copied = self.own / "kernels" / "xcpp17"
         include = self.own / "include"
-        more = [f"-I{self.project}", f"-I{self.project / 'notebooks'}", f"-I{include}", "-include",
-                str(self.project / "notebooks" / "interrupts_do_nothing.hpp")]
+        more = [f"-I{self.project}", f"-I{self.project / 'notebooks'}", f"-I{include}"]
         self.assertEqual(json.loads((copied / "kernel.json").read_text()), {**SPEC, "argv": SPEC["argv"] + more})
         self.assertEqual((copied / "logo-svg.svg").read_text(), "<svg/>")
         self.assertEqual(os.listdir(include), ["fmt"])  # and nothing else of what lies beside it
