@@ -264,8 +264,8 @@ bool save(Rank& rank, Local& local) {
   const GptTraining& training = training_behind(*run, run->ways[local.way], local.step - 1);
   try {
     local.checkpoint = gather_training(rank.group("world"), training, rank.grid, rank.place, saved);
-  } catch (const RunError& error) {  // the same on every rank
-    if (!rank.bug("some_ranks_keys")) throw;  // whatever else it is ends the run
+  } catch (const RunError& error) {
+    if (!rank.bug("some_ranks_keys")) throw;  // of the bug, all ranks say the same; all else ends the run
     if (rank.rank() == 0) print_error_line(error.what());
     return false;  // nobody has a checkpoint then
   }
