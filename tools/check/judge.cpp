@@ -177,8 +177,9 @@ class Examination {
       for (std::size_t k = 0; k < 3; ++k) e_.sampled[k].push_back(values[k]);
     }
     const Stack stack(p_.shape);
-    const bool small = norm_of(nearest.input.made(v_)) < 1e-4;  // then ε may be the reason
-    if (nearest.fit.distance > 0.6 || small || std::max(stack.rows, stack.cols) > 2048) return;
+    const bool small = norm_of(nearest.input.made(v_)) < 1e-4;  // then ε may be the reason; below a tenth, arithmetic
+    if (nearest.fit.distance > 0.6 || nearest.fit.distance < 0.1 || small || std::max(stack.rows, stack.cols) > 2048)
+      return;
     const Flat of = s.orthogonalized(nearest.input, s.meant, nearest.by);
     Flat moved = step_.moved;
     for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(nearest.fit.alpha) * (*v_.before)[i];
