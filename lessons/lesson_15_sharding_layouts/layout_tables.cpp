@@ -15,7 +15,7 @@
 namespace muonwalk::sim {
 namespace {
 
-constexpr int kOwnedWidth = 18;  // of a matrix
+constexpr int kOwnersNameWidth = 18;  // of a matrix, in the table of owners
 
 double work_of(const DistMeta& meta) { return newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols); }
 
@@ -90,7 +90,7 @@ std::string owners_table(const std::vector<NamedLayout>& layouts) {
   for (const auto& [name, layout] : layouts) table.column({name, Side::right});
   for (std::size_t p = 0; p < metas[0].size(); ++p) {
     const DistMeta& meta = *metas[0][p];
-    std::vector<Cell> row = {visible_name(meta.name, kOwnedWidth),
+    std::vector<Cell> row = {visible_name(meta.name, kOwnersNameWidth),
                              shape_text(meta.full_shape.rows, meta.full_shape.cols), split_name(meta.tp_split_dim),
                              meta.shape.size(), work_of(meta) / flops};
     for (std::size_t l = 0; l < layouts.size(); ++l) {

@@ -17,20 +17,20 @@ namespace {
 // A folder for files that nobody needs afterwards, also where a signal ends the program.
 struct Folder {
   std::string path = (std::filesystem::temp_directory_path() / "muonwalk-dump-XXXXXX").string();
-  std::vector<Unfinished*> left;
+  std::vector<Unfinished*> unfinished;
   Folder() {
     const SignalHold hold;
     if (mkdtemp(path.data()) == nullptr)
       throw RunError("can't make the folder " + path + "; set TMPDIR to one in which files can be written");
-    left.push_back(remember_unfinished(path, true));
+    unfinished.push_back(remember_unfinished(path, true));
   }
   ~Folder() {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
-    for (Unfinished* each : left) forget_unfinished(each);
+    for (Unfinished* each : unfinished) forget_unfinished(each);
   }
   std::string file(const std::string& name) {
-    left.push_back(remember_unfinished(path + "/" + name, false));
+    unfinished.push_back(remember_unfinished(path + "/" + name, false));
     return path + "/" + name;
   }
 };

@@ -134,9 +134,7 @@ TEST_CASE("Lesson: a check of what differs says where, and the lesson fails") {
 
 namespace {
 
-std::vector<NamedMatrix> held_as_fibers(const RankInfo&, const Local& local) {
-  return {{"square", local.square, 0, 0}};
-}
+std::vector<NamedMatrix> squares_held(const RankInfo&, const Local& local) { return {{"square", local.square, 0, 0}}; }
 std::vector<NamedMatrix> squares_of(const RankInfo& rank) { return {{"square", square_of(rank), 0, 0}}; }
 
 // Steps 1 to 4, each with its quiet check; rank 1 is wrong in those that are named.
@@ -149,7 +147,7 @@ std::string quietly_checked(const std::vector<int>& wrong, int expected_code) {
         fill(rank, local);
         if (is_wrong && rank.rank() == 1) local.square(1, 0) = 100.0f + static_cast<float>(step);
       });
-      lesson.quiet_check("after step " + std::to_string(step), held_as_fibers, squares_of);
+      lesson.quiet_check("after step " + std::to_string(step), squares_held, squares_of);
     }
     CHECK(lesson.all_equal() == wrong.empty());
     lesson.sum_up_checks("after steps 1–4");
@@ -186,7 +184,7 @@ TEST_CASE("Lesson: every line for quiet checks counts those since the line befor
     for (const int checks : {2, 1, 3}) {
       for (int check = 1; check <= checks; ++check) {
         lesson.quiet_step("fill", fill);
-        lesson.quiet_check("again", held_as_fibers, squares_of);
+        lesson.quiet_check("again", squares_held, squares_of);
       }
       lesson.sum_up_checks(std::to_string(checks) + " times");
     }
@@ -195,7 +193,7 @@ TEST_CASE("Lesson: every line for quiet checks counts those since the line befor
         fill(rank, local);
         if (wrong && rank.rank() == 1) local.square(1, 0) = 100;
       });
-      lesson.quiet_check("again", held_as_fibers, squares_of);
+      lesson.quiet_check("again", squares_held, squares_of);
       lesson.sum_up_checks(wrong ? "a wrong one" : "a right one");
     }
   });

@@ -16,13 +16,14 @@ seen = 0
 with tempfile.TemporaryDirectory() as folder:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         for _ in range(RUNS):
-            process = subprocess.Popen([sys.argv[1]], env={**os.environ, "TMPDIR": folder}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            until = time.monotonic() + 20
-            while process.poll() is None and not os.listdir(folder) and time.monotonic() < until:
-                pass
+            process = subprocess.Popen([sys.argv[1]], env={**os.environ, "TMPDIR": folder}, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+            until, there = time.monotonic() + 20, False
+            while process.poll() is None and not there and time.monotonic() < until:
+                there = bool(os.listdir(folder))
             process.send_signal(number)
             process.wait()
-            if process.returncode != 0:  # it was not done before
+            if there and process.returncode != 0:  # it was not done before
                 seen += 1
                 left = os.listdir(folder)
                 if left:

@@ -129,8 +129,8 @@ class Reading {
   }
 
   static bool has_update_of(const Evidence& e, const Evidence& other) {
-    if (e.sampled[0].empty() || e.shape != other.shape || e.step != other.step || e.name == other.name) return false;
-    if (other.sampled[0].empty()) return false;
+    if (e.sampled[0].empty() || other.sampled[0].empty()) return false;
+    if (e.shape != other.shape || e.step != other.step || e.name == other.name) return false;
     const Fit fit = fit_of(step_between(e.sampled[0], e.sampled[1], ""), other.sampled[2]);
     return fit.distance < 0.5 && fit.mean_beta() > 0;
   }
