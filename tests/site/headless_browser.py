@@ -13,6 +13,7 @@ try:
     from selenium import webdriver
     from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.support.ui import WebDriverWait
 except ImportError:
     webdriver = None
 
@@ -32,9 +33,23 @@ def _program(variable, name):
     return os.environ.get(variable) or shutil.which(name)
 
 
+def _wait_for_pages(browser):
+    """ChromeDriver 150 returns from a navigation while the page is still being read, one time in ten on a busy machine: with the page's
+    address, and without its text."""
+    navigate = browser.get
+
+    def get(address):
+        navigate(address)
+        WebDriverWait(browser, 60, 0.01).until(lambda _: browser.execute_script("return document.readyState") == "complete",
+                                               f"{address} is not read to its end within a minute")
+
+    browser.get = get
+
+
 @contextlib.contextmanager
 def headless_browser():
-    """The browser, with the logs of its console and of its requests. Its profile is new, and gone afterwards."""
+    """The browser, with the logs of its console and of its requests. Its profile is new, and gone afterwards. Its `get` returns when the
+    whole page is there."""
     missing = _missing()
     if missing:
         print(f"skipped: {missing}")
@@ -55,6 +70,7 @@ def headless_browser():
                      "and that the name localhost leads to 127.0.0.1 (/etc/hosts)")
         try:
             browser.set_script_timeout(120)  # a busy machine takes its time
+            _wait_for_pages(browser)
             # Without the window's focus a page gets no focus events, and no window here is sure to have it.
             browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
             yield browser
