@@ -1,4 +1,4 @@
-// The first cell of every notebook includes this file. All that differs between the interpreters of C++ is here:
+// The second cell of every notebook with code includes this file. All that differs between the interpreters of C++ is here:
 //
 //   xeus-cling   is told where headers and libraries lie by pragmas;
 //   xeus-cpp     is told by its arguments (./walk jupyter) or its environment (CPLUS_INCLUDE_PATH), and loads
@@ -94,6 +94,17 @@ inline void check(bool holds, std::string expression) {
   if (expression.size() > 100) expression = expression.substr(0, 97) + "...";
   throw CheckFailed("this does not hold: " + expression);
 }
+
+/// Stands for a function until its cell has run.
+template <class Signature>
+struct Undefined;
+template <class Result, class... Parameters>
+struct Undefined<Result(Parameters...)> {
+  const char* name;
+  Result operator()(Parameters...) const {
+    throw std::runtime_error(std::string(name) + " is called, but the cell that defines it has not run; run that one first");
+  }
+};
 
 /// What a cell shows without wrapping.
 const int kColumns = 88;
@@ -276,8 +287,11 @@ inline void show(const muonwalk::Flat& values) {
 /// Throws when the expression is false, so that a notebook that is run from top to bottom stops there.
 #define NB_CHECK(...) nb::check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)
 
-/// Defines the function `name`, of which a std::function of that name is declared: `parameters and body` are those of
-/// any function. The cell can be changed and run again, and whoever calls the function then calls the new one. (It is a
+/// Declares the function `name`, whose cell comes later: a std::function, which says so where it is called before.
+#define NB_DECLARE(type, name, parameters) \
+  std::function<type parameters> name = nb::Undefined<type parameters> { #name }
+
+/// Defines the function `name`, which NB_DECLARE has declared: `parameters and body` are those of any function. The cell can be changed and run again, and whoever calls the function then calls the new one. (It is a
 /// member of a type with a new name each time, because a session takes no function twice, and clang 19 takes no lambda
 /// in a cell.)
 #define NB_FUNCTION(type, name, ...) NB_WRITTEN(__COUNTER__, ::name =, type, name, __VA_ARGS__)

@@ -310,7 +310,8 @@ def make_notebook(lesson, titles, arguments="", its_exercises=()):
                   "Its ranks are fibers of the kernel: Interrupt stops them, and the kernel goes on. A function, NB_FUNCTION, can be "
                   "changed and its cell run again; types and variables can't be defined a second time. To start over, take "
                   "Restart Kernel and Run All. "
-                  "[README.md](README.md) says how to get a kernel and how to build the library that the next cell loads.*")
+                  "[README.md](README.md) says how to get a kernel and how to build the library that the next cells load.*")
+    notebook.once("interrupts", '#include "interrupts.hpp"')
     notebook.once("setup", '#include "setup.hpp"')
     notebook.once("includes", "\n".join(separated([block for block in top if block.kind == "include"])))
     order = Order(top[first_code:], main)

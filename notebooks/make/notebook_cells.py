@@ -90,7 +90,7 @@ class Function:
 
     @property
     def declared(self):
-        return f"std::function<{self.type}{' '.join(self.parameters.split())}> {self.name};"
+        return f"NB_DECLARE({self.type}, {self.name}, {' '.join(self.parameters.split())});"
 
     def written_as(self, macro, before=""):
         begin = f"{macro}({before}{self.type}, {self.name}, ("
@@ -133,7 +133,7 @@ class Functions:
         for block in declarations:
             function = self._of.get(id(block))
             if function:
-                words = set(re.findall(r"\w+", function.declared.rpartition(" ")[0]))
+                words = set(re.findall(r"\w+", f"{function.type} {function.parameters}"))
                 types = [other for other in declarations if id(other) not in self._of and other.name in words]
                 self._behind.setdefault(id(types[-1]) if types else None, []).append(function)
 

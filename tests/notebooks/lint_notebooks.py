@@ -20,6 +20,7 @@ FORBIDDEN = {
     r"\bstd::j?thread\b": "a thread could outlive its cell; the library starts the ranks, and waits for them",
     r"#include <Eigen/": "it costs a second in an interpreter, and its types need the library's own flags; use the library",
 }
+BEGIN = ['#include "interrupts.hpp"', '#include "setup.hpp"']  # of the first cells with code
 FUNCTIONS = ("NB_FUNCTION(", "NB_JUDGED(")  # what stands in them is a function's body
 MOST_COLUMNS = 88  # that a cell shows without wrapping, as in setup.hpp
 CONTROL = re.compile(r"^(?:if|else|for|while|do|switch|try|catch)\b|^\{")
@@ -82,7 +83,7 @@ def kind_of(code):
         return None
     found = [(defines(piece), piece) for piece in pieces(code)]
     if any(definition for definition, _ in found):
-        return "definitions" if all(definition or name_declared(piece) and piece.endswith(";") for definition, piece in found) else None
+        return "definitions" if all(definition or piece.startswith("NB_DECLARE(") or name_declared(piece) and piece.endswith(";") for definition, piece in found) else None
     return "statements" if all(piece.endswith(";") or CONTROL.match(piece) for _, piece in found) else None
 
 
@@ -125,8 +126,8 @@ def faults(notebook):
         printed = [line for output in cell["outputs"] for line in "".join(output.get("text", "")).split("\n")]
         if max(map(len, printed), default=0) > MOST_COLUMNS:
             yield f"{where} is kept with a line of {max(map(len, printed))} columns, which wraps; nb::print shows it so that it scrolls"
-        if (source.strip() == '#include "setup.hpp"') != (at == 0):
-            yield f'{where}: the first cell with code has #include "setup.hpp", and does nothing else; no other cell has it'
+        if at < len(BEGIN) and source.strip() != BEGIN[at] or at >= len(BEGIN) and source.strip() in BEGIN:
+            yield f"{where}: the first cells with code have {' and '.join(BEGIN)}, one each, and do nothing else; no other cell has it"
         yield from (f"{where} {fault}" for fault in faults_of_cell(source))
     if not any("NB_CHECK(" in "".join(cell["source"]) for cell in code_cells):
         yield "no cell has an NB_CHECK: the notebook could not fail"

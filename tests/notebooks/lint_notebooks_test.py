@@ -17,9 +17,10 @@ def code(cell_id, source, *tags):
 GOOD = {
     "cells": [
         {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["# Title"]},
+        code("interrupts", '#include "interrupts.hpp"', "once"),
         code("setup", '#include "setup.hpp"', "once"),
         code("includes", '#include <cmath>\n\n#include "sim/classroom/lesson.hpp"', "once"),
-        code("names", "using namespace muonwalk;", "once"),
+        code("names", "using namespace muonwalk;\n\nNB_DECLARE(int, thrice, (int x));", "once"),
         code("define", "// A { in words.\nstruct Local { int x = 0; };\n\n"
                        "int twice(int x) {\n  const auto f = [&](int y) { return x + y; };\n  return f(x);\n}\n\n"
                        "const std::vector<int> kSome = {1, 2};\nint a, b;", "once"),
@@ -49,16 +50,18 @@ class Lint(unittest.TestCase):
     def test_a_good_notebook_has_no_fault(self):
         self.assertEqual(list(faults(GOOD)), [])
 
-    def test_the_first_code_cell_only_includes_setup(self):
-        self.expect("the first cell with code has", lambda n: n["cells"].pop(1))
-        self.expect("the first cell with code has", lambda n: n["cells"][1].update(source=['#include "setup.hpp"\n#include <map>']))
-        self.expect_of_cell("no other cell has it", '#include "setup.hpp"')
+    def test_the_first_cells_with_code_include_one_header_each(self):
+        for first in (1, 2):
+            self.expect("the first cells with code have", lambda n, first=first: n["cells"].pop(first))
+            self.expect("the first cells with code have", lambda n, first=first: n["cells"][first]["source"].append("\n#include <map>"))
+        for header in ("interrupts", "setup"):
+            self.expect_of_cell("no other cell has it", f'#include "{header}.hpp"')
 
     def test_what_is_kept(self):
         for output, words in (({"output_type": "stream", "name": "stderr", "text": ["oh"]}, "is kept with an error"),
                               ({"output_type": "stream", "name": "stdout", "text": ["x" * 89]}, "a line of 89 columns")):
-            self.expect(words, lambda n, output=output: n["cells"][7]["outputs"].append(output))
-        self.expect("the notebook could not fail", lambda n: n["cells"].pop(8))
+            self.expect(words, lambda n, output=output: n["cells"][8]["outputs"].append(output))
+        self.expect("the notebook could not fail", lambda n: n["cells"].pop(9))
 
     def test_lambdas_and_magics(self):
         self.expect_of_cell("passes a lambda where it is written", "lesson->step([](Rank& rank) { rank.say(1); });")

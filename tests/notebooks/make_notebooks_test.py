@@ -119,7 +119,7 @@ class MakeNotebook(unittest.TestCase):
 
     def test_includes_are_one_cell_after_the_setup(self):
         cells = self.cells()
-        self.assertEqual(cells["setup"], '#include "setup.hpp"')
+        self.assertEqual([cells["interrupts"], cells["setup"]], ['#include "interrupts.hpp"', '#include "setup.hpp"'])
         self.assertEqual(cells["includes"], '#include <cmath>\n\n#include "sim/classroom/lesson.hpp"')
 
     def marks(self):
@@ -130,17 +130,17 @@ class MakeNotebook(unittest.TestCase):
     def test_types_and_variables_are_defined_once_and_functions_as_often_as_one_likes(self):
         cells = self.cells()
         self.assertEqual(cells["names"], "using namespace muonwalk;\nusing namespace muonwalk::sim;" + self.DECLARED +
-                         "std::function<float(float whole)> half;\nstd::function<void(const RankInfo&)> plan;\n"
-                         "std::function<Flat(const RankInfo&)> reference;\nstd::function<Prediction(const RankInfo&)> predict;")
+                         "NB_DECLARE(float, half, (float whole));\nNB_DECLARE(void, plan, (const RankInfo&));\n"
+                         "NB_DECLARE(Flat, reference, (const RankInfo&));\nNB_DECLARE(Prediction, predict, (const RankInfo&));")
         # Behind the type that its type names, and before whoever calls it.
         self.assertTrue(cells["define-local"].endswith(
-            "};\nconstexpr int kTwo = 2;" + self.DECLARED + "std::function<void(Rank& rank, Local& local)> start;\n"
-            "std::function<void(Rank& rank, Local&)> listen;\nstd::function<void(Rank& rank, Local& local)> again;"))
+            "};\nconstexpr int kTwo = 2;" + self.DECLARED + "NB_DECLARE(void, start, (Rank& rank, Local& local));\n"
+            "NB_DECLARE(void, listen, (Rank& rank, Local&));\nNB_DECLARE(void, again, (Rank& rank, Local& local));"))
         self.assertEqual(cells["define-plan"], "NB_FUNCTION(void, plan, (const RankInfo&) { factor = half(other); });")
         self.assertEqual(cells["define-start"], 'NB_FUNCTION(void, start, (Rank& rank, Local& local) {\n  local.values = Flat(kTwo);\n'
                                                 '  rank.show("values", local.values);\n});')
         once = [name for name, metadata in self.marks().items() if metadata.get("tags") == ["once"]]
-        self.assertEqual(once, ["setup", "includes", "names", "define-local", "define-factor", "info", "declare-lesson", "define-counted"])
+        self.assertEqual(once, ["interrupts", "setup", "includes", "names", "define-local", "define-factor", "info", "declare-lesson", "define-counted"])
 
     def test_a_function_that_no_variable_can_stand_for_is_defined_once(self):
         for more in ("float half(float whole, float by = 2) { return whole / by; }", "template <class T>\nT half(T whole) { return whole / 2; }",

@@ -88,7 +88,8 @@ class Session(unittest.TestCase):
             self.assertIn(what, said)
             self.assertNotIn(missing, said)
         # Whoever calls it calls the new one, also where that was defined before.
-        self.run_cell("std::function<int(int)> twice;")
+        self.run_cell("NB_DECLARE(int, twice, (int x));")
+        self.assertIn("twice is called, but the cell that defines it has not run", self.run_caught("twice(1);"))
         self.run_cell("NB_FUNCTION(int, twice, (int x) { return x + x; });")
         self.run_cell("int half(int x) { return twice(x) / 4; }")
         self.run_cell("NB_FUNCTION(int, twice, (int x) { return x > 100 ? twice(x - 100) : 40 * x; });")

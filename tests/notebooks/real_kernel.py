@@ -88,6 +88,14 @@ class RealKernel(unittest.TestCase):
                     self.assertEqual(self.run_cell(source), "")
         return found
 
+    def test_an_interrupt_does_nothing_while_the_headers_are_compiled(self):
+        self.run_cell('#include "interrupts.hpp"')
+        asked = self.ask('#include "setup.hpp"')
+        for _ in range(5):
+            self.interrupt()
+        self.assertEqual(self.answer(asked), "")
+        self.assertEqual(self.run_cell('nb::print("still here");'), "still here\n")
+
     def test_an_interrupt_of_an_idle_kernel_does_nothing(self):
         self.run_cell('#include "setup.hpp"')
         for number in range(3):
