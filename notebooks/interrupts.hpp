@@ -3,8 +3,14 @@
 // on a kernel takes no notice of it; once the library is loaded, it ends what the ranks do.
 #pragma once
 
-#include <csignal>
+#include <dlfcn.h>
 
 namespace nb {
-void (*const kernels_own_handler)(int) = std::signal(SIGINT, SIG_IGN);
-}
+
+/// What the kernel did at an interrupt. (The function is asked for by its name, because <csignal> declares POSIX's read, and
+/// lesson 18 has a function of that name.)
+using SignalHandler = void (*)(int);
+const SignalHandler kernels_own_handler = reinterpret_cast<SignalHandler (*)(int, SignalHandler)>(
+    dlsym(RTLD_DEFAULT, "signal"))(2, reinterpret_cast<SignalHandler>(1));  // SIGINT, SIG_IGN
+
+}  // namespace nb
