@@ -103,6 +103,7 @@ struct Habits {
   /// Of each role and shape that was searched: the candidates that came nearest; none where none came near. The next of
   /// its kind looks at them alone.
   std::map<std::string, std::set<std::string>> nearest;
+  std::map<std::string, double> reached;  ///< How near the nearest recipe came to the last of them that was searched.
 };
 
 /// What the search has in hand of one parameter.

@@ -88,6 +88,7 @@ std::vector<Orthogonalizer> Subject::ways(bool more_steps) const {
       for (const int count : steps) try {
           Orthogonalizer one{&recipe, recipe.settings.newton_schulz, recipe.settings.second_moment};
           one.settings.precision = precision, one.settings.threads = habits.threads;
+          one.settings.products = Products::chain;  // its code is made for each kind of processor
           if (count > 0) take_coefficients(one.settings, recipe.coefficients, count);
           if (seen.insert(one.key(true) + precision_name(precision)).second) all.push_back(one);
         } catch (const UsageError&) {  // they don't reach so far
@@ -121,14 +122,17 @@ void sort(std::vector<Explanation>& explanations) {
 Explanation nearest_recipe(const Subject& s) {
   Explanation best;
   const std::optional<Orthogonalizer>& habit = s.habits.orthogonalizer;
+  double& reached = s.habits.reached[s.role];
   for (const Input& input : s.moments.inputs) {
     const bool other = s.habits.nesterov && input.nesterov && *input.nesterov != *s.habits.nesterov;
     if (habit && input.kind.empty() && !other) best = nearer(s, s.meant, input, {*habit}, best);
-    if (best.fit.distance <= s.step.within(0.006)) return best;
+    // As near as the best of all came to the first matrix of its kind; another recipe is at least 3 % off.
+    if (best.fit.distance <= std::max(s.step.within(0.006), std::min(1.25 * reached, 0.015))) return best;
   }
   if (habit && best.fit.distance > 0.3) return best;  // no other recipe's rounding is so far off
   for (const Input& input : s.moments.inputs)
     if (input.kind.empty()) best = nearer(s, s.meant, input, s.ways(), best);
+  reached = best.fit.distance;
   return best;
 }
 

@@ -1,6 +1,9 @@
 // muonwalk-check: says which recipe the steps of a dump are, or which known bug.
 
 #include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "sim/terminal/reading_program.hpp"
@@ -16,7 +20,9 @@
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
 #include "tools/check/dump.hpp"
+#include "tools/check/trace_check.hpp"
 #include "tools/check/verdict.hpp"
+#include "tools/trace/reader.hpp"
 
 namespace {
 
@@ -33,7 +39,11 @@ struct Request {
   std::string hyper, json, html;
   std::int64_t step = 1;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  bool replicas = false;
+  bool replicas = false, unrounded = false, bf16_weights = false;
+  std::vector<std::string> traces, matrices;
+  std::string plan = "gather_everything";
+  int dp = 1, tp = 1, steps = 0;
+  std::int64_t bucket = 0;
 };
 
 // The verdict, and the step that a page shows.
@@ -65,6 +75,38 @@ std::pair<DumpVerdict, DumpedStep> verdict_of(const Request& request) {
   return {check_steps(steps, question, request.threads, progress), steps.back()};
 }
 
+// What is asked of traces, as options of a command of its own.
+CLI::App* trace_command(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("trace", "holds the calls in traces of a run against the plan of a strategy");
+  command->add_option("TRACE", request.traces, "torch.profiler's or a lesson's: a file for each rank, or a folder")
+      ->required();
+  command->add_option("--plan", request.plan, "a strategy, as lesson 16 has them; gather_everything by default");
+  command->add_option("--matrices", request.matrices, "ROWSxCOLS, with :rows or :columns where tp cuts it, and *COUNT")
+      ->required();
+  command->add_option("--dp", request.dp, "data-parallel ranks")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--tp", request.tp, "tensor-parallel ranks")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--bucket", request.bucket, "elements of a bucket; 0, by default: one for all")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53));
+  command->add_flag("--fp32", request.unrounded, "float32 is gathered for Newton–Schulz; bfloat16 by default");
+  command->add_flag("--bf16-weights", request.bf16_weights, "new weights travel in bfloat16; float32 by default");
+  command->add_option("--steps", request.steps, "how many steps a trace has, where it doesn't name them")
+      ->check(CLI::Range(1, 1 << 20));
+  return command->fallthrough();
+}
+
+// The verdict on traces, and what is printed of it.
+std::pair<DumpVerdict, std::vector<std::string>> verdict_of_traces(const Request& request) {
+  MeantStep meant{strategy_of(request.plan), matrices_of(request.matrices), Grid().dp(request.dp).tp(request.tp),
+                  request.bucket};
+  meant.settings.newton_schulz.precision = request.unrounded ? Precision::fp32 : Precision::bf16;
+  meant.bf16_weights = request.bf16_weights;
+  meant.steps = request.steps;
+  std::vector<std::string> paths;
+  for (const std::string& path : request.traces)
+    for (const std::string& file : sim::trace_paths(path)) paths.push_back(file);
+  return check_trace(sim::read_traces(paths), meant);
+}
+
 int run(int argc, char** argv) {
   Request request;
   CLI::App app{"Judges steps of an optimizer that another program has dumped: which recipe it is, or which known bug.",
@@ -88,11 +130,12 @@ int run(int argc, char** argv) {
   app.add_option("--html", request.html, "also write a page: a map of each parameter by rank")->type_name("FILE");
   app.add_option("--threads", request.threads, "threads of products; all processors by default")
       ->check(CLI::Range(1, 1024));
+  const CLI::App* const of_traces = trace_command(app, request);
   if (!sim::parse_command_line(app, argc, argv)) return 0;
 
   std::vector<NamedPath> paths = {{"--json", request.json, PathUse::writes}, {"--html", request.html, PathUse::writes}};
-  for (const auto& list : {request.dumps, request.save_load})
-    for (const std::string& path : list) paths.push_back({"the dump", path, PathUse::reads});
+  for (const auto& list : {request.dumps, request.save_load, request.traces})
+    for (const std::string& path : list) paths.push_back({"what is judged", path, PathUse::reads});
   for (const auto& [what, path] : request.pair) paths.push_back({"--" + what, path, PathUse::reads});
   require_distinct_files(paths);
   // Opened before anything is read, so that a path that can't be written is known in time.
@@ -109,16 +152,22 @@ int run(int argc, char** argv) {
     setrlimit(RLIMIT_NOFILE, &files);
   }
   DumpVerdict verdict;
+  std::vector<std::string> text;
   try {
-    const auto [found, step] = verdict_of(request);
-    verdict = found;
-    if (html != nullptr) write(html.get(), verdict_page(verdict, step));
+    if (of_traces->parsed()) {
+      std::tie(verdict, text) = verdict_of_traces(request);
+    } else {
+      const auto [found, step] = verdict_of(request);
+      verdict = found;
+      text = verdict_text(verdict);
+      if (html != nullptr) write(html.get(), verdict_page(verdict, step));
+    }
   } catch (const UsageError& error) {
     verdict.verdict = Verdict::unjudgeable;
     verdict.reason = error.what();
   }
   if (json != nullptr) write(json.get(), verdict_json(verdict));
-  if (!verdict.parameters.empty()) sim::print_as(false, {}, [&] { return verdict_text(verdict); });
+  if (!text.empty() && !verdict.parameters.empty()) sim::print_as(false, {}, [&] { return text; });
   if (verdict.verdict == Verdict::unjudgeable) throw UsageError(verdict.reason);
   return verdict.verdict == Verdict::clean ? 0 : 1;
 }
@@ -126,5 +175,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD,
+          1 << 20);  // what one parameter took is given back before the next one, whatever lies around it
+#endif
   return muonwalk::sim::run_reading_program(kName, "try one step at a time", [&] { return run(argc, argv); });
 }

@@ -91,8 +91,7 @@ std::vector<std::string> verdict_text(const DumpVerdict& verdict) {
     table.row({visible_name(parameter.name, 40), verdict_name(parameter.verdict), parameter.optimizer, parameter.recipe,
                parameter.distance ? short_number(*parameter.distance) : "",
                law_words(parameter.alpha_law, parameter.alpha), law_words(parameter.beta_law, parameter.beta)});
-  lines.emplace_back();
-  append(lines, table.lines());
+  if (!verdict.parameters.empty()) lines.emplace_back(), append(lines, table.lines());
   for (const RecipeFound& recipe : verdict.recipes) {
     lines.emplace_back();
     say(fmt::format("{}{}{}{}: {}", recipe.recipe, recipe.coefficients.empty() ? "" : ", " + recipe.coefficients,
