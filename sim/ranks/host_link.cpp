@@ -13,10 +13,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 
 #include "sim/launch/open_file.hpp"
 #endif
@@ -49,44 +47,29 @@ namespace {
 
 constexpr char kLink[] = "link0";  // at both ends
 
-// A message of the kernel's netlink: a header, and attributes that may hold others.
-class NetlinkMessage {
- public:
-  template <class Part>
-  void add(const Part& part) {
-    add(&part, sizeof part);
-  }
-  void add(const void* bytes, std::size_t count) {
-    std::memcpy(bytes_.data() + size_, bytes, count);
-    size_ += NLMSG_ALIGN(count);
-  }
-  void attribute(unsigned short type, const void* bytes, std::size_t count) {
-    attribute(
-        type, [&] { add(bytes, count); }, count);
-  }
-  // One that holds what `inside` adds.
-  void attribute(unsigned short type, const std::function<void()>& inside, std::size_t count = 0) {
-    const std::size_t at = size_;
-    add(rtattr{0, type});
-    inside();
-    const std::size_t length = count > 0 ? RTA_LENGTH(count) : size_ - at;
-    reinterpret_cast<rtattr*>(&bytes_[at])->rta_len = static_cast<unsigned short>(length);
-  }
-  // Sends it; true when the kernel has done what it says.
-  bool send() {
-    reinterpret_cast<nlmsghdr*>(bytes_.data())->nlmsg_len = static_cast<std::uint32_t>(size_);
-    const OpenFile channel(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-    alignas(nlmsghdr) char answer[4096];
-    if (::send(channel.descriptor(), bytes_.data(), size_, 0) != static_cast<ssize_t>(size_) ||
-        recv(channel.descriptor(), answer, sizeof answer, 0) < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(nlmsgerr))))
-      return false;
-    const auto* header = reinterpret_cast<const nlmsghdr*>(answer);
-    return header->nlmsg_type == NLMSG_ERROR && static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error == 0;
-  }
-
- private:
-  alignas(nlmsghdr) std::array<char, 512> bytes_ = {};  // the one message that is sent has fewer than half of them
-  std::size_t size_ = 0;
+// The message that makes a cable between this network and another one, for the kernel's netlink: a header, and
+// attributes that hold others. Each part fills up four bytes.
+struct LinkMessage {
+  nlmsghdr header = {sizeof(LinkMessage), RTM_NEWLINK, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, 0, 0};
+  ifinfomsg link = {};
+  rtattr name_head = {RTA_LENGTH(sizeof kLink), IFLA_IFNAME};
+  char name[RTA_ALIGN(sizeof kLink)] = {};
+  struct Info {
+    rtattr head = {sizeof(Info), IFLA_LINKINFO};
+    rtattr kind_head = {RTA_LENGTH(4), IFLA_INFO_KIND};
+    char kind[4] = {'v', 'e', 't', 'h'};
+    struct Data {
+      rtattr head = {sizeof(Data), IFLA_INFO_DATA};
+      struct Peer {
+        rtattr head = {sizeof(Peer), VETH_INFO_PEER};
+        ifinfomsg link = {};
+        rtattr name_head = {RTA_LENGTH(sizeof kLink), IFLA_IFNAME};
+        char name[RTA_ALIGN(sizeof kLink)] = {};
+        rtattr network_head = {RTA_LENGTH(sizeof(int)), IFLA_NET_NS_FD};
+        int network = -1;
+      } peer;
+    } data;
+  } info;
 };
 
 // Asks the kernel something about an interface.
@@ -133,24 +116,16 @@ bool set_interface_up(const char* interface, bool up) {
 bool cut_host_link() { return set_interface_up(kLink, false); }
 
 bool make_host_link(int other_network) {
-  NetlinkMessage message;
-  nlmsghdr header = {};
-  header.nlmsg_type = RTM_NEWLINK;
-  header.nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK;
-  message.add(header);
-  message.add(ifinfomsg{});
-  message.attribute(IFLA_IFNAME, kLink, sizeof kLink);
-  message.attribute(IFLA_LINKINFO, [&] {
-    message.attribute(IFLA_INFO_KIND, "veth", 4);
-    message.attribute(IFLA_INFO_DATA, [&] {
-      message.attribute(VETH_INFO_PEER, [&] {
-        message.add(ifinfomsg{});
-        message.attribute(IFLA_IFNAME, kLink, sizeof kLink);
-        message.attribute(IFLA_NET_NS_FD, &other_network, sizeof other_network);
-      });
-    });
-  });
-  return message.send();
+  LinkMessage message;
+  message.info.data.peer.network = other_network;
+  for (char* name : {message.name, message.info.data.peer.name}) std::strcpy(name, kLink);
+  const OpenFile channel(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  alignas(nlmsghdr) char answer[4096];
+  if (send(channel.descriptor(), &message, sizeof message, 0) != sizeof message ||
+      recv(channel.descriptor(), answer, sizeof answer, 0) < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(nlmsgerr))))
+    return false;
+  const auto* header = reinterpret_cast<const nlmsghdr*>(answer);
+  return header->nlmsg_type == NLMSG_ERROR && static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error == 0;
 }
 
 bool start_host_link(int host) {
