@@ -19,6 +19,7 @@
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
+#include "src/text/names.hpp"
 #include "tools/check/dump.hpp"
 #include "tools/check/trace_check.hpp"
 #include "tools/check/verdict.hpp"
@@ -41,7 +42,7 @@ struct Request {
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   bool replicas = false, unrounded = false, bf16_weights = false;
   std::vector<std::string> traces, matrices;
-  std::string plan = "gather_everything";
+  std::string plan = "a";
   int dp = 1, tp = 1, steps = 0;
   std::int64_t bucket = 0;
 };
@@ -80,7 +81,7 @@ CLI::App* trace_command(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("trace", "holds the calls in traces of a run against the plan of a strategy");
   command->add_option("TRACE", request.traces, "torch.profiler's or a lesson's: a file for each rank, or a folder")
       ->required();
-  command->add_option("--plan", request.plan, "a strategy, as lesson 16 has them; gather_everything by default");
+  command->add_option("--plan", request.plan, "a strategy's letter, as in lesson 16; a, gather everything, by default");
   command->add_option("--matrices", request.matrices, "ROWSxCOLS, with :rows or :columns where tp cuts it, and *COUNT")
       ->required();
   command->add_option("--dp", request.dp, "data-parallel ranks")->check(CLI::Range(1, 1 << 20));
@@ -96,8 +97,10 @@ CLI::App* trace_command(CLI::App& app, Request& request) {
 
 // The verdict on traces, and what is printed of it.
 std::pair<DumpVerdict, std::vector<std::string>> verdict_of_traces(const Request& request) {
-  MeantStep meant{strategy_of(request.plan), matrices_of(request.matrices), Grid().dp(request.dp).tp(request.tp),
-                  request.bucket};
+  const std::optional<Strategy> strategy = strategy_of(request.plan);
+  if (!strategy)
+    throw UsageError("--plan " + as_typed(request.plan) + " is not known; it is a letter from a to h, as in lesson 16");
+  MeantStep meant{*strategy, matrices_of(request.matrices), Grid().dp(request.dp).tp(request.tp), request.bucket};
   meant.settings.newton_schulz.precision = request.unrounded ? Precision::fp32 : Precision::bf16;
   meant.bf16_weights = request.bf16_weights;
   meant.steps = request.steps;

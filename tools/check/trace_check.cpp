@@ -22,14 +22,14 @@ namespace {
 
 using sim::Collective, sim::EventClass, sim::Interval, sim::TraceEvent, sim::TraceFile;
 
-// A collective and its group, "dp"; Collective::other stands for Newton–Schulz.
+// A collective and its group, "dp".
 using CallKind = std::pair<Collective, std::string>;
 struct Tally {
   std::int64_t calls = 0, bytes = 0;
   bool sized = true;  // all of the calls say how many bytes
 };
 using Tallies = std::map<CallKind, Tally>;
-const CallKind kNewtonSchulz = {Collective::other, ""};
+const CallKind kNewtonSchulz = {Collective{}, ""};  // no collective has no group; before all of them
 
 std::string call_text(const CallKind& kind) {
   return kind == kNewtonSchulz ? "Newton–Schulz"
@@ -148,9 +148,13 @@ bool all_equal(const std::vector<Compared>& lines) {
 std::pair<std::string, std::string> way_to_differ(const std::vector<Compared>& lines,
                                                   const std::vector<RankTrace>& ranks, const MeantStep& meant) {
   const auto all = [&](const auto& holds) { return std::all_of(lines.begin(), lines.end(), holds); };
-  const std::int64_t factor = lines[0].should.calls > 0 ? lines[0].is.calls / lines[0].should.calls : 0;
-  if (factor > 1 && all([&](const Compared& line) { return line.is.calls == factor * line.should.calls; }))
-    return {"micro_batch_steps", fmt::format("every call comes {} times in a step", factor)};
+  // Of Newton–Schulz, which comes first where it has a name; new weights may be gathered once all the same.
+  const Compared& first = lines.front();
+  const std::int64_t factor = first.should.calls > 0 ? first.is.calls / first.should.calls : 0;
+  if (factor > 1 && all([&](const Compared& line) {
+        return line.is.calls == factor * line.should.calls || (first.kind == kNewtonSchulz && line.kind != first.kind);
+      }))
+    return {"micro_batch_steps", fmt::format("{} comes {} times as often", call_text(first.kind), factor)};
   if (all([](const Compared& line) {
         return line.equal() || (line.should.calls == 0 && line.kind.first == Collective::all_reduce && line.is.sized &&
                                 line.is.bytes <= 64 * line.is.calls);
@@ -179,20 +183,6 @@ std::pair<std::string, std::string> way_to_differ(const std::vector<Compared>& l
 }
 
 }  // namespace
-
-Strategy strategy_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Strategy& each : strategies()) {
-    std::string plain = each.name;
-    plain.erase(std::remove(plain.begin(), plain.end(), ','), plain.end());
-    for (char& c : plain)
-      c = static_cast<char>(c == ' ' || c == '-' ? '_' : std::tolower(static_cast<unsigned char>(c)));
-    if (name == plain || name == each.name || name == std::string(1, each.letter)) return each;
-    names.push_back(plain);
-  }
-  throw UsageError(fmt::format("--plan {} is no strategy; it takes {}, or a letter from a to {}", as_typed(name),
-                               fmt::join(names, ", "), strategies().back().letter));
-}
 
 std::vector<Parameter> matrices_of(const std::vector<std::string>& words) {
   std::vector<Parameter> matrices;

@@ -22,10 +22,6 @@ struct MeantStep {
   int steps = 0;                ///< How many a trace has; 0: as many as it has ranges of the optimizer.
 };
 
-/// The strategy of this name, "gather everything" or "gather_everything", or of this letter, "a". Throws UsageError
-/// with all of them.
-Strategy strategy_of(const std::string& name);
-
 /// Matrices as a command line lists them: "4096x1024", ROWS x COLS; behind that ":rows" or ":columns" where tp cuts
 /// them, and "*24" where there are as many. Throws UsageError, a sentence with an example.
 std::vector<Parameter> matrices_of(const std::vector<std::string>& words);

@@ -49,12 +49,6 @@ bool with_muon(const Request& request) {
   throw UsageError("--optimizer " + as_typed(request.optimizer) + " is not known; it is muon or adamw");
 }
 
-Strategy strategy_of(const std::string& letter) {
-  for (const Strategy& each : strategies())
-    if (letter == std::string(1, each.letter)) return each;
-  throw UsageError("--strategy " + as_typed(letter) + " is not known; it is a letter from a to h, as in lesson 16");
-}
-
 int print_list() {
   const auto line = [](const char* what, const std::vector<std::string>& names) {
     print_line(fmt::format("{:9} {}", what, fmt::join(names, ", ")));
@@ -113,7 +107,11 @@ int print_explanation(Request& request) {
   StepPrediction prediction;
   if (with_muon(request)) {
     MuonSetup setup;
-    setup.strategy = strategy_of(request.strategy);
+    const std::optional<Strategy> strategy = strategy_of(request.strategy);
+    if (!strategy)
+      throw UsageError("--strategy " + as_typed(request.strategy) +
+                       " is not known; it is a letter from a to h, as in lesson 16");
+    setup.strategy = *strategy;
     setup.overlaps = request.overlaps;
     prediction = predict_muon(question, setup);
   } else {

@@ -399,15 +399,11 @@ class RunReader {
     const auto found = std::find(whos.begin(), whos.end(), who);
     run_.who = static_cast<Orthogonalizers>(found - whos.begin());
     if (found == whos.end()) {
-      const char letter = who.size() == 3 && who.front() == '(' && who.back() == ')' ? who[1]
-                          : who.size() == 1                                          ? who[0]
-                                                                                     : ' ';
-      const std::vector<Strategy> all = strategies();
-      const auto same = std::find_if(all.begin(), all.end(), [&](const Strategy& s) { return s.letter == letter; });
-      if (same == all.end())
+      const std::optional<Strategy> strategy = strategy_of(who);
+      if (!strategy)
         muon.refuse("who", fmt::format("is {}; it can be {}, or a letter from a to h, as in lesson 16", in_quotes(who),
                                        fmt::join(whos, ", ")));
-      run_.strategy = *same;
+      run_.strategy = *strategy;
     }
     if (run_.who == Orthogonalizers::dealt)
       run_.then = static_cast<Return>(word(muon, "then", {"all_reduce", "all_gather", "broadcast"}, 1));

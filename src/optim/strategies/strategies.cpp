@@ -65,4 +65,10 @@ std::vector<Strategy> strategies() {
           all_to_all(),        tp_duplicated(),     distributed_gram(), block_wise()};
 }
 
+std::optional<Strategy> strategy_of(const std::string& letter) {
+  for (const Strategy& each : strategies())
+    if (letter == std::string{each.letter} || letter == std::string{'(', each.letter, ')'}) return each;
+  return std::nullopt;
+}
+
 }  // namespace muonwalk

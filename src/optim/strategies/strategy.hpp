@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "src/layout/buffer.hpp"
@@ -43,6 +45,8 @@ Strategy block_wise();
 
 /// All of them, in the order of their letters.
 std::vector<Strategy> strategies();
+/// The one of a letter, "a" or "(a)"; nothing for any other text.
+std::optional<Strategy> strategy_of(const std::string& letter);
 
 namespace phases {
 /// What (e) has in place of the DP gather and the DP shard of a matrix: the parts of all matrices of a bucket go to the

@@ -100,8 +100,7 @@ Checked checked(const Program& program, const Words& options = kOne) {
 }  // namespace
 
 TEST_CASE("what lesson 09 does is its plan, by each way in which it deals out elements") {
-  const std::vector<std::pair<Words, std::string>> ways = {{{}, "gather_everything"},
-                                                           {{"--ownership", "matrices"}, "owner_by_work"}};
+  const std::vector<std::pair<Words, std::string>> ways = {{{}, "a"}, {{"--ownership", "matrices"}, "d"}};
   for (const auto& [ownership, plan] : ways) {
     CAPTURE(plan);
     const TemporaryFolder folder;
@@ -111,7 +110,7 @@ TEST_CASE("what lesson 09 does is its plan, by each way in which it deals out el
     CAPTURE(own.outcome.out);
     CHECK(own.verdict == "clean");
     CHECK(own.outcome.out.find("Newton–Schulz") != std::string::npos);
-    const std::string other = plan == "gather_everything" ? "owner_by_work" : "gather everything";
+    const std::string other = plan == "a" ? "d" : "a";
     const Checked another = checked({trace}, with(layout, {"--plan", other}));
     CHECK(another.verdict == "differs");
     CHECK(another.found.find("another_strategy: the calls are those of") == 0);
@@ -130,7 +129,7 @@ TEST_CASE("what a program in PyTorch does beside its plan is named") {
   program.newton_schulz = false;  // it has no name in this trace, so nobody asks
   CHECK(checked(program).verdict == "clean");
   const std::pair<std::function<void(Program&)>, std::string> faults[] = {
-      {[](Program& p) { p.times = 3; }, "micro_batch_steps: every call comes 3 times in a step"},
+      {[](Program& p) { p.times = 3; }, "micro_batch_steps: Newton–Schulz comes 3 times as often"},
       {[](Program& p) { p.padding = 4; }, "padded_calls: "},
       {[](Program& p) { p.norm = true; }, "norm_after_step: "},
       {[](Program& p) { p.gathered = "Float"; }, "gathered_unrounded: "},
@@ -145,7 +144,7 @@ TEST_CASE("what a program in PyTorch does beside its plan is named") {
   }
   Program owners;  // for whom nothing is gathered over dp
   owners.gathers = false;
-  const Checked run = checked(owners, with(kOne, {"--plan", "owner_by_work"}));
+  const Checked run = checked(owners, with(kOne, {"--plan", "d"}));
   CAPTURE(run.outcome.out);
   CHECK(run.verdict == "clean");
 }
@@ -167,7 +166,7 @@ TEST_CASE("ranks are told apart, and what can't be judged is refused in a senten
                     stepless = no_steps.write(folder.file("no_steps.json"));
   const std::tuple<Words, Words, std::string> refused[] = {
       {{both[0]}, {"--matrices", "8x4", "--dp", "2"}, "give --dp and --tp of that run"},
-      {{both[0]}, with(kOne, {"--plan", "telepathy"}), "--plan telepathy is no strategy; it takes gather_everything"},
+      {{both[0]}, with(kOne, {"--plan", "telepathy"}), "--plan telepathy is not known; it is a letter from a to h"},
       {{both[0]}, {"--matrices", "8by4", "--dp", "2", "--tp", "2"}, "lists no matrix"},
       {{both[0]}, {"--matrices", "8x4:depth", "--dp", "2", "--tp", "2"}, "lists no matrix"},
       {{both[0]}, {"--matrices", "8x4*0", "--dp", "2", "--tp", "2"}, "lists no matrix"},
