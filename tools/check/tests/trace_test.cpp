@@ -64,7 +64,9 @@ struct Program {
   int steps = 2, times = 1;  // how often the calls come in a step
   std::string gathered = "BFloat16";
   int padding = 0;  // elements more in the gather over dp
-  bool norm = false, gathers = true, newton_schulz = true;
+  int norm = 0;     // elements of an all_reduce beside the rest
+  bool gathers = true, newton_schulz = true, alternates = false;
+  std::string weights = "Float";
 
   std::string write(const std::string& path, int rank = 0) const {
     TraceWriting trace(rank, 4);
@@ -77,11 +79,11 @@ struct Program {
       const double begin = at += 10;
       for (int time = 0; time < times; ++time) {
         if (gathers) call("AllGather_RING_LL", 16 + padding, gathered, "[0, 2]");
-        call("AllGather_RING_LL", 32, gathered, "[0, 1]");
+        if (!alternates || step % 2 == 0) call("AllGather_RING_LL", 32, gathered, "[0, 1]");
         if (newton_schulz) trace.event("user_annotation", "zeropower_via_newtonschulz5", at += 1, 1);
-        call("AllGather_RING_LL", 16, "Float", "[0, 2]");
+        call("AllGather_RING_LL", 16, weights, "[0, 2]");
       }
-      if (norm) call("AllReduce_Sum_f32_RING_LL", 1, "Float", "[0, 1]");
+      if (norm > 0) call("AllReduce_Sum_f32_RING_LL", norm, "Float", "[0, 1]");
       at += 10;
       trace.event("user_annotation", "Optimizer.step#Muon.step", begin, at - begin);
       trace.event("gpu_user_annotation", "Optimizer.step#Muon.step", begin, at - begin);
@@ -131,7 +133,8 @@ TEST_CASE("what a program in PyTorch does beside its plan is named") {
   const std::pair<std::function<void(Program&)>, std::string> faults[] = {
       {[](Program& p) { p.times = 3; }, "micro_batch_steps: Newton–Schulz comes 3 times as often"},
       {[](Program& p) { p.padding = 4; }, "padded_calls: "},
-      {[](Program& p) { p.norm = true; }, "norm_after_step: "},
+      {[](Program& p) { p.norm = 1; }, "norm_after_step: "},
+      {[](Program& p) { p.norm = 4096; }, ": calls or bytes differ"},
       {[](Program& p) { p.gathered = "Float"; }, "gathered_unrounded: "},
       {[](Program& p) { p.padding = -4; }, ": calls or bytes differ"}};
   for (const auto& [fault, found] : faults) {
@@ -142,6 +145,15 @@ TEST_CASE("what a program in PyTorch does beside its plan is named") {
     CHECK(run.verdict == "differs");
     CHECK(run.found.find(found) != std::string::npos);
   }
+  Program rounded;  // new weights in bfloat16
+  rounded.weights = "BFloat16";
+  CHECK(checked(rounded, with(kOne, {"--bf16-weights"})).verdict == "clean");
+  CHECK(checked(rounded).verdict == "differs");
+  CHECK(checked(Program(), {"--matrices", "8x4:rows*2", "--dp", "2", "--tp", "2"}).verdict == "differs");
+  Program by_blocks;  // that are joined in every other step alone
+  by_blocks.gathers = false, by_blocks.alternates = true, by_blocks.gathered = "Float";
+  CHECK(checked(by_blocks, with(kOne, {"--plan", "h"})).verdict == "clean");
+  CHECK(checked(by_blocks, with(kOne, {"--plan", "d"})).verdict == "differs");
   Program owners;  // for whom nothing is gathered over dp
   owners.gathers = false;
   const Checked run = checked(owners, with(kOne, {"--plan", "d"}));
