@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <iterator>
 
 #include "src/text/names.hpp"
 
@@ -59,22 +58,6 @@ std::string why_left_out(TraceDialect dialect, const std::string& category) {
 
 bool names_optimizer(TraceDialect dialect, const std::string& name) {
   return begins_with(name, dialect == TraceDialect::pytorch ? "Optimizer.step#" : "optimizer");
-}
-
-std::int32_t NameTable::number(std::string_view text) {
-  const auto found = numbers_.find(text);
-  if (found != numbers_.end()) return found->second;
-  const std::int32_t next = static_cast<std::int32_t>(texts_.size());
-  texts_.emplace_back(text);
-  numbers_.emplace(texts_.back(), next);
-  return next;
-}
-
-std::vector<std::string> NameTable::take() {
-  numbers_.clear();
-  std::vector<std::string> all(std::make_move_iterator(texts_.begin()), std::make_move_iterator(texts_.end()));
-  texts_.clear();
-  return all;
 }
 
 }  // namespace muonwalk::sim

@@ -27,27 +27,6 @@ struct EventFields {
   std::int64_t group_size = 0, in_elements = -1, out_elements = -1, message_bytes = -1, sent_bytes = -1;
 };
 
-// Where a text or a number among the arguments of an event belongs; the two dialects call it by different names.
-struct TextArgument {
-  const char* key;
-  std::string EventFields::*field;
-};
-constexpr TextArgument kTextArguments[] = {{"Collective name", &EventFields::collective},
-                                           {"collective", &EventFields::collective},
-                                           {"dtype", &EventFields::type},
-                                           {"type", &EventFields::type},
-                                           {"Process Group Ranks", &EventFields::group_ranks},
-                                           {"group_ranks", &EventFields::group_ranks},
-                                           {"name", &EventFields::named}};
-struct NumberArgument {
-  const char* key;
-  std::int64_t EventFields::*field;
-};
-constexpr NumberArgument kNumberArguments[] = {
-    {"In msg nelems", &EventFields::in_elements},   {"Out msg nelems", &EventFields::out_elements},
-    {"Group size", &EventFields::group_size},       {"group_size", &EventFields::group_size},
-    {"message_bytes", &EventFields::message_bytes}, {"bytes", &EventFields::sent_bytes}};
-
 // The places of a file at which something is read.
 enum class Place { outside, root, events, event, arguments, distributed, other_data, muonwalk, without_room, ignored };
 
@@ -69,10 +48,67 @@ constexpr Opening kOpenings[] = {{Place::events, false, "", Place::event},
                                  {Place::other_data, false, "muonwalk", Place::muonwalk},
                                  {Place::muonwalk, true, "dropped_events", Place::without_room}};
 
+std::int64_t or_unknown(const JsonScalar& value) { return value.as_integer().value_or(-1); }
+
+// A text or a number that is kept, by its place and key; the two dialects call some by different names.
+struct Field {
+  Place in;
+  const char* key;
+  void (*take)(EventFields& event, RawTrace& trace, const JsonScalar& value);
+};
+template <std::string EventFields::*field>
+void text(EventFields& event, RawTrace&, const JsonScalar& value) {
+  event.*field = value.as_text();
+}
+template <std::int64_t EventFields::*field>
+void number(EventFields& event, RawTrace&, const JsonScalar& value) {
+  event.*field = or_unknown(value);
+}
+template <std::string EventFields::*field>
+void label(EventFields& event, RawTrace&, const JsonScalar& value) {
+  event.*field = value.as_label();
+}
+void title(EventFields&, RawTrace& trace, const JsonScalar& value) { trace.file.title = value.as_text(); }
+void backend(EventFields&, RawTrace& trace, const JsonScalar& value) { trace.file.backend = value.as_text(); }
+void world_size(EventFields&, RawTrace& trace, const JsonScalar& value) { trace.world_size = or_unknown(value); }
+void rank(EventFields&, RawTrace& trace, const JsonScalar& value) {
+  trace.rank = value.as_integer().value_or(trace.rank);
+}
+void begin(EventFields& event, RawTrace&, const JsonScalar& value) { event.begin_ns = value.microseconds_as_ns(); }
+void duration(EventFields& event, RawTrace&, const JsonScalar& value) {
+  event.has_duration = true;
+  event.duration_ns = value.microseconds_as_ns();
+}
+using E = EventFields;
+constexpr Field kFields[] = {{Place::event, "ph", text<&E::phase>},
+                             {Place::event, "cat", text<&E::category>},
+                             {Place::event, "name", text<&E::name>},
+                             {Place::event, "pid", label<&E::process>},
+                             {Place::event, "ts", begin},
+                             {Place::event, "dur", duration},
+                             {Place::arguments, "Collective name", text<&E::collective>},
+                             {Place::arguments, "collective", text<&E::collective>},
+                             {Place::arguments, "dtype", text<&E::type>},
+                             {Place::arguments, "type", text<&E::type>},
+                             {Place::arguments, "Process Group Ranks", text<&E::group_ranks>},
+                             {Place::arguments, "group_ranks", text<&E::group_ranks>},
+                             {Place::arguments, "name", text<&E::named>},
+                             {Place::arguments, "In msg nelems", number<&E::in_elements>},
+                             {Place::arguments, "Out msg nelems", number<&E::out_elements>},
+                             {Place::arguments, "Group size", number<&E::group_size>},
+                             {Place::arguments, "group_size", number<&E::group_size>},
+                             {Place::arguments, "message_bytes", number<&E::message_bytes>},
+                             {Place::arguments, "bytes", number<&E::sent_bytes>},
+                             {Place::arguments, "Process Group Name", label<&E::group_name>},
+                             {Place::arguments, "group", label<&E::group_name>},
+                             {Place::distributed, "rank", rank},
+                             {Place::distributed, "world_size", world_size},
+                             {Place::distributed, "backend", backend},
+                             {Place::muonwalk, "name", title},
+                             {Place::muonwalk, "backend", backend}};
+
 // No sum over the events of some files can leave 64 bits.
 constexpr std::int64_t kMostTotal = 100'000'000'000'000'000;
-
-std::int64_t or_unknown(const JsonScalar& value) { return value.as_integer().value_or(-1); }
 
 // Listens to the parser and keeps what is needed. It knows at which place of the file it is by a stack of places, one
 // for each object or array that is open.
@@ -144,30 +180,12 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
 
   bool scalar(const JsonScalar& value) {
     input_.token_ended();
-    if (places_.back() != Place::ignored) trace_.budget.require_short(value.as_text());
-    switch (places_.back()) {
-      case Place::event:
-        event_field(value);
-        break;
-      case Place::arguments:
-        argument(value);
-        break;
-      case Place::distributed:
-        distributed_field(value);
-        break;
-      case Place::muonwalk:
-        if (key_ == "name") trace_.file.title = value.as_text();
-        if (key_ == "backend") trace_.file.backend = value.as_text();
-        break;
-      case Place::without_room:
-        lacks(value);
-        break;
-      case Place::events:
-        ++trace_.file.left_out["no object, where an event should be"];
-        break;
-      default:
-        break;
-    }
+    const Place place = places_.back();
+    if (place != Place::ignored) trace_.budget.require_short(value.as_text());
+    if (place == Place::without_room) lacks(value);
+    if (place == Place::events) ++trace_.file.left_out["no object, where an event should be"];
+    for (const Field& field : kFields)
+      if (field.in == place && key_ == field.key) field.take(fields_, trace_, value);
     return true;
   }
 
@@ -175,37 +193,6 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
   void lacks(const JsonScalar& value) {
     const std::int64_t events = std::clamp<std::int64_t>(value.as_integer().value_or(0), 0, INT32_MAX);
     trace_.without_room += std::min(events, INT64_MAX - trace_.without_room);
-  }
-
-  void event_field(const JsonScalar& value) {
-    if (key_ == "ph")
-      fields_.phase = value.as_text();
-    else if (key_ == "cat")
-      fields_.category = value.as_text();
-    else if (key_ == "name")
-      fields_.name = value.as_text();
-    else if (key_ == "pid")
-      fields_.process = value.as_label();
-    else if (key_ == "ts")
-      fields_.begin_ns = value.microseconds_as_ns();
-    else if (key_ == "dur") {
-      fields_.has_duration = true;
-      fields_.duration_ns = value.microseconds_as_ns();
-    }
-  }
-
-  void argument(const JsonScalar& value) {
-    for (const TextArgument& argument : kTextArguments)
-      if (key_ == argument.key) fields_.*argument.field = value.as_text();
-    for (const NumberArgument& argument : kNumberArguments)
-      if (key_ == argument.key) fields_.*argument.field = or_unknown(value);
-    if (key_ == "Process Group Name" || key_ == "group") fields_.group_name = value.as_label();
-  }
-
-  void distributed_field(const JsonScalar& value) {
-    if (key_ == "rank") trace_.rank = value.as_integer().value_or(trace_.rank);
-    if (key_ == "world_size") trace_.world_size = or_unknown(value);
-    if (key_ == "backend") trace_.file.backend = value.as_text();
   }
 
   void finish_event() {
@@ -254,7 +241,7 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
     event.category = trace_.number(fields_.category);
     event.begin_ns = *fields_.begin_ns;
     event.duration_ns = *fields_.duration_ns;
-    trace_.file.tallies.resize(std::max(trace_.file.tallies.size(), trace_.names.size()));
+    trace_.file.tallies.resize(std::max(trace_.file.tallies.size(), trace_.texts.size()));
     NameTally& tally = trace_.file.tallies[static_cast<std::size_t>(event.name)];
     ++tally.events;
     tally.total_ns += event.duration_ns;
@@ -300,8 +287,7 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
   std::int32_t keep(const CollectiveCall& call) {
     trace_.budget.take(static_cast<std::int64_t>(sizeof call));
     if (kinds_.emplace(call.collective, call.group_size, call.type, call.group, call.group_name).second)
-      trace_.budget.take_text((call.type < 0 ? "" : trace_.names.text(call.type)) + fields_.group_ranks +
-                              fields_.group_name);
+      trace_.budget.take_text((call.type < 0 ? "" : trace_.text(call.type)) + fields_.group_ranks + fields_.group_name);
     trace_.file.calls.push_back(call);
     return static_cast<std::int32_t>(trace_.file.calls.size() - 1);
   }
@@ -329,10 +315,9 @@ std::string reason_text(const std::string& what) {
 }  // namespace
 
 std::int32_t RawTrace::number(const std::string& text) {
-  const std::size_t before = names.size();
-  const std::int32_t number = names.number(text);
-  if (names.size() > before) budget.take_text(text);
-  return number;
+  const auto [at, fresh] = numbers.try_emplace(text, static_cast<std::int32_t>(texts.size()));
+  if (fresh) budget.take_text(text), texts.push_back(&at->first);
+  return at->second;
 }
 
 RawTrace read_raw_trace(const std::string& path, TraceInput& input) {

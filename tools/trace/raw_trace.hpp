@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "tools/trace/event.hpp"
 #include "tools/trace/trace_input.hpp"
@@ -14,12 +16,15 @@ struct RawTrace {
   /// Holds nothing yet of the file that errors call `path`.
   explicit RawTrace(const std::string& path) : budget(path) { file.path = path; }
 
-  /// The number of a text; one that is new is paid for.
+  /// The number of a text, each kept once; one that is new is paid for, and gets the next.
   std::int32_t number(const std::string& text);
+  /// The text of a number that was given out.
+  const std::string& text(std::int32_t number) const { return *texts[static_cast<std::size_t>(number)]; }
 
   TraceBudget budget;  ///< What may still be kept.
   TraceFile file;      ///< Events have no class yet, and in place of their rank the number of their process ("pid").
-  NameTable names;     ///< Every text, once.
+  std::unordered_map<std::string, std::int32_t> numbers;  ///< Of every text.
+  std::vector<const std::string*> texts;                  ///< By their numbers.
   std::map<std::int32_t, std::int64_t> dropped;       ///< Category → events that are in no figure, in any dialect.
   std::map<std::int32_t, std::string> process_names;  ///< Process → its name.
   bool has_events = false;                            ///< "traceEvents" was there.

@@ -13,8 +13,8 @@
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "tools/trace/summary.hpp"
 #include "tools/trace/raw_trace.hpp"
+#include "tools/trace/summary.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -50,10 +50,13 @@ class TraceBuilder {
              std::tie(b.rank, b.begin_ns, a.duration_ns, b.event_class, b.name, b.call);
     });
     for (const auto& [category, events] : raw_.dropped)
-      file_.left_out[why_left_out(file_.dialect, raw_.names.text(category))] += events;
+      file_.left_out[why_left_out(file_.dialect, raw_.text(category))] += events;
     note_shortages();
-    file_.tallies.resize(raw_.names.size());
-    file_.names = raw_.names.take();
+    file_.tallies.resize(raw_.texts.size());
+    for (file_.names.resize(raw_.texts.size()); !raw_.numbers.empty();) {
+      auto node = raw_.numbers.extract(raw_.numbers.begin());  // without a copy of the text
+      file_.names[static_cast<std::size_t>(node.mapped())] = std::move(node.key());
+    }
     refuse_empty();
     return std::move(file_);
   }
@@ -99,8 +102,8 @@ class TraceBuilder {
 
   // Finds the class and the rank of an event; false where it counts in no figure.
   bool finish(TraceEvent& event) {
-    const std::string& category = raw_.names.text(event.category);
-    event.event_class = classify(file_.dialect, category, raw_.names.text(event.name));
+    const std::string& category = raw_.text(event.category);
+    event.event_class = classify(file_.dialect, category, raw_.text(event.name));
     if (event.event_class == EventClass::other) {
       ++file_.left_out[why_left_out(file_.dialect, category)];
       return false;
