@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -53,7 +54,7 @@ std::int64_t or_unknown(const JsonScalar& value) { return value.as_integer().val
 // A text or a number that is kept, by its place and key; the two dialects call some by different names.
 struct Field {
   Place in;
-  const char* key;
+  std::string_view key;
   void (*take)(EventFields& event, RawTrace& trace, const JsonScalar& value);
 };
 template <std::string EventFields::*field>
