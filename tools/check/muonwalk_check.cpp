@@ -179,8 +179,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
 #ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD,
-          1 << 20);  // what one parameter took is given back before the next one, whatever lies around it
+  // What one parameter took is given back before the next one, whatever lies around it.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 20);
 #endif
   return muonwalk::sim::run_reading_program(kName, "try one step at a time", [&] { return run(argc, argv); });
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "src/numerics/newton_schulz.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/run_program.hpp"
 #include "tools/check/tests/dump_writing.hpp"
@@ -111,6 +112,32 @@ TEST_CASE("a refused dump: exit code 2, one sentence, the same in the verdict, a
   CHECK(run.outcome.out == "");
   CHECK(out.names().empty());
 }
+
+#ifndef __SANITIZE_ADDRESS__  // which keeps what was freed
+TEST_CASE("memory: what one matrix took is given back before the next") {
+  const TemporaryFolder folder;
+  DumpWriting dump;
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = fmt::format("layers.{}.weight", i);
+    const std::int64_t side = 768;
+    dump.parameter(name, {side, side});
+    const Flat before = random_flat(side * side, 2 * i), grad = random_flat(side * side, 2 * i + 1);
+    const Matrix update = newton_schulz(Matrix(side, side, grad), {});
+    Flat after = before;
+    for (std::size_t at = 0; at < after.size(); ++at) after[at] -= 0.02f * update.data()[at];
+    dump.tensor("before", name, before);
+    dump.tensor("grad", name, grad);
+    dump.tensor("after", name, after);
+  }
+  dump.write(folder.path());
+  // Three tensors of 2.4 MB: three times as much is 21 MB, and what a program has besides is less than 40.
+  const std::string run =
+      fmt::format("ulimit -d {} && exec {} {} --threads 1", 61'000, MUONWALK_CHECK_PROGRAM, folder.path());
+  const Outcome outcome = muonwalk::testing::run_program({"/bin/sh", "-c", run}, 120);
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+}
+#endif
 
 TEST_CASE("modes: one of three, and whole") {
   const TemporaryFolder folder;
