@@ -36,12 +36,34 @@ class CMakeScripts(unittest.TestCase):
         done = self.run_script("write_texts.cmake", f"-DTEXTS=page_html;{one};page_css;{two}")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.output.read_text(encoding="utf-8"),
-                         "namespace muonwalk::sim::page_texts {\n"
+                         "#include <utility>\nnamespace muonwalk::sim::page_texts {\n"
                          "extern const char* const page_html;\n"
                          f'const char* const page_html = R"muonwalk_text({first})muonwalk_text";\n'
                          "extern const char* const page_css;\n"
                          f'const char* const page_css = R"muonwalk_text({second})muonwalk_text";\n'
                          "}\n")
+        self.assertEqual(self.output.with_suffix(".hpp").read_text(encoding="utf-8"),
+                         "#pragma once\n#include <utility>\nnamespace muonwalk::sim::page_texts {\n"
+                         "extern const char* const page_html;\n"
+                         "extern const char* const page_css;\n"
+                         "}\n")
+
+    def test_folders(self):
+        """All their files, in the order in which they are given, whatever stands before and after."""
+        one, two = self.file("z-1.5b.json", b"[1;2]"), self.file("a.json", b"{}")
+        done = self.run_script("write_texts.cmake", f"-DTEXTS=first;{two};some/;{one};{two};others/;{two};last;{one}")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        pairs = "const std::pair<const char*, const char*>"
+        made = self.output.read_text(encoding="utf-8")
+        self.assertIn(f'{pairs} some[] = {{\n{{"z-1.5b", R"muonwalk_text([1;2])muonwalk_text"}},\n'
+                      '{"a", R"muonwalk_text({})muonwalk_text"},\n};\n', made)
+        self.assertIn(f'{pairs} others[] = {{\n{{"a", R"muonwalk_text({{}})muonwalk_text"}},\n}};\n', made)
+        self.assertTrue(made.endswith('const char* const last = R"muonwalk_text([1;2])muonwalk_text";\n}\n'), made)
+        self.assertEqual(self.output.with_suffix(".hpp").read_text(encoding="utf-8"),
+                         "#pragma once\n#include <utility>\nnamespace muonwalk::sim::page_texts {\n"
+                         "extern const char* const first;\n"
+                         f"extern {pairs} some[2];\nextern {pairs} others[1];\n"
+                         "extern const char* const last;\n}\n")
 
     def test_a_text_that_ends_the_literal(self):
         """It is refused by name, and nothing is written."""

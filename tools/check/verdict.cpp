@@ -11,13 +11,7 @@
 #include "src/text/text.hpp"
 #include "src/text/units.hpp"
 #include "tools/check/dump.hpp"
-
-namespace muonwalk::sim::page_texts {
-
-extern const char* const catalogue_json;  // catalogue.json
-extern const char* const check_html;      // check.html
-
-}  // namespace muonwalk::sim::page_texts
+#include "tools/check/muonwalk_check_texts.hpp"
 
 namespace muonwalk::check {
 namespace {

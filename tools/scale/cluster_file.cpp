@@ -7,27 +7,11 @@
 #include "src/text/text.hpp"
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/json_fields.hpp"
+#include "tools/scale/muonwalk_scale_texts.hpp"
 
 namespace muonwalk::sim {
 
-namespace page_texts {  // the folder clusters/, by embed_texts
-extern const char *const a100_selene,
-    *const h100_efa, *const h100_ndr, *const h200_ndr, *const gb300_nvl72, *const rtx4090_100gbe, *const a4000_pcie4x4,
-                                                                                                      *const epyc_vm;
-}
-
 namespace {
-
-struct KnownCluster {
-  const char* name;
-  const char* const& text;
-};
-
-constexpr KnownCluster kKnown[] = {
-    {"a100-selene", page_texts::a100_selene},     {"h100-efa", page_texts::h100_efa},
-    {"h100-ndr", page_texts::h100_ndr},           {"h200-ndr", page_texts::h200_ndr},
-    {"gb300-nvl72", page_texts::gb300_nvl72},     {"rtx4090-100gbe", page_texts::rtx4090_100gbe},
-    {"a4000-pcie4x4", page_texts::a4000_pcie4x4}, {"epyc-vm", page_texts::epyc_vm}};
 
 constexpr double kTeraflop = 1e12, kGigaflop = 1e9, kMicrosecond = 1e-6;
 constexpr CurveAxes kBusBandwidth = {"units", 1, "bus_bandwidth_gb_per_s", kGigabyte};
@@ -85,15 +69,15 @@ Cluster cluster_from(const JsonFile& file, const nlohmann::json& root) {
 
 std::vector<std::string> cluster_names() {
   std::vector<std::string> names;
-  for (const KnownCluster& known : kKnown) names.emplace_back(known.name);
+  for (const auto& [name, text] : page_texts::clusters) names.emplace_back(name);
   return names;
 }
 
 Cluster cluster_of(const std::string& name) {
   const JsonFile file{"cluster file", name};
   if (ends_with(name, ".json")) return cluster_from(file, file.read());
-  for (const KnownCluster& known : kKnown)
-    if (name == known.name) return cluster_from(file, file.parsed(known.text));
+  for (const auto& [known, text] : page_texts::clusters)
+    if (name == known) return cluster_from(file, file.parsed(text));
   throw UsageError(fmt::format("no cluster is called {}; take {}, or a file that ends in .json", in_quotes(name),
                                fmt::join(cluster_names(), ", ")));
 }

@@ -12,17 +12,14 @@
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 #include "tools/scale/cluster.hpp"
-#include "tools/scale/model_shape.hpp"
 #include "tools/scale/json_fields.hpp"
+#include "tools/scale/model_shape.hpp"
+#include "tools/scale/muonwalk_scale_texts.hpp"
 #include "tools/scale/stage_filling.hpp"
 #include "tools/scale/training_memory.hpp"
 #include "tools/scale/training_time.hpp"
 
 namespace muonwalk::sim {
-
-namespace page_texts {
-extern const char* const ultrascale_runs_csv;  // embed_texts
-}
 
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "src/numerics/newton_schulz.hpp"
 #include "src/text/table.hpp"
@@ -11,18 +12,11 @@
 #include "src/train/models.hpp"
 #include "tools/scale/comparison.hpp"
 #include "tools/scale/muon_cost.hpp"
+#include "tools/scale/muonwalk_scale_texts.hpp"
 #include "tools/scale/run_prediction.hpp"
 #include "tools/scale/training_time.hpp"
 
 namespace muonwalk::sim {
-
-namespace page_texts {  // the folder runs/, by embed_texts
-extern const char *const nanogpt_124m, *const nanogpt_1_5b;
-extern const char *const dmuon_qwen2_5_1_5b, *const dmuon_qwen2_5_7b;
-extern const char *const dmuon_llama_3_2_3b, *const dmuon_llama_3_1_8b;
-extern const char *const dmuon_wallx, *const dmuon_pi0;
-extern const char *const dion_1b, *const marin_129b;
-}  // namespace page_texts
 
 namespace {
 
@@ -168,21 +162,25 @@ std::string published_steps_text() {
 
 namespace {
 
+// Of the folder runs/.
+TrainingRun carried_run(const std::string& name) {
+  for (const auto& [each, text] : page_texts::runs)
+    if (name == each) return training_run(name, text);
+  throw std::invalid_argument("there is no run " + name);
+}
+
 struct Pair {
   const char* machines;
-  const char* const& text;
+  const char* run;
   double adamw, muon;  // milliseconds of a step
   bool tokens;         // whether those of a step are published
 };
 
-const Pair kPairs[] = {{"8 × H100", page_texts::nanogpt_124m, 138.61, 142.01, true},
-                       {"8 × H100", page_texts::nanogpt_1_5b, 1703.57, 1719.17, true},
-                       {"128 × A800", page_texts::dmuon_qwen2_5_1_5b, 623, 634, false},
-                       {"128 × A800", page_texts::dmuon_qwen2_5_7b, 1233, 1229, false},
-                       {"128 × A800", page_texts::dmuon_llama_3_2_3b, 1168, 1166, false},
-                       {"128 × A800", page_texts::dmuon_llama_3_1_8b, 1271, 1372, false},
-                       {"16 nodes", page_texts::dmuon_wallx, 1259, 1285, false},
-                       {"16 nodes", page_texts::dmuon_pi0, 1617, 1645, false}};
+constexpr Pair kPairs[] = {
+    {"8 × H100", "nanogpt-124m", 138.61, 142.01, true},      {"8 × H100", "nanogpt-1.5b", 1703.57, 1719.17, true},
+    {"128 × A800", "dmuon-qwen2.5-1.5b", 623, 634, false},   {"128 × A800", "dmuon-qwen2.5-7b", 1233, 1229, false},
+    {"128 × A800", "dmuon-llama-3.2-3b", 1168, 1166, false}, {"128 × A800", "dmuon-llama-3.1-8b", 1271, 1372, false},
+    {"16 nodes", "dmuon-wallx", 1259, 1285, false},          {"16 nodes", "dmuon-pi0", 1617, 1645, false}};
 
 std::string points(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
@@ -223,8 +221,7 @@ std::string pairs_table() {
 
 // Of runs with Muon for which there is no step with AdamW: the optimizer's own time, and a whole step.
 std::vector<PublishedStep> unpaired_steps() {
-  const RunAnswer dion = predict_run(training_run("dion", page_texts::dion_1b)),
-                  marin = predict_run(training_run("marin", page_texts::marin_129b));
+  const RunAnswer dion = predict_run(carried_run("dion-1b")), marin = predict_run(carried_run("marin-129b"));
   return {
       {"1.06 B parameters, 8 × B200, the optimizer", 1000 * dion.muon.optimizer, 58 * 0.452, "ms",
        "of dion's: which sizes these parameters have is not said, and FSDP2's own calls on the host are not counted"},
@@ -255,7 +252,7 @@ std::string sweet_spots_table() {
 std::vector<PublishedPair> published_pairs() {
   std::vector<PublishedPair> pairs;
   for (const Pair& each : kPairs) {
-    const TrainingRun run = training_run("a published pair", each.text);
+    const TrainingRun run = carried_run(each.run);
     const RunAnswer answer = predict_run(run);
     const auto [low, high] = band_of(run);
     const double adamw = each.adamw / 1000;

@@ -12,12 +12,9 @@
 #include "src/text/names.hpp"
 #include "src/text/units.hpp"
 #include "tools/scale/json_fields.hpp"
+#include "tools/scale/muonwalk_scale_texts.hpp"
 
 namespace muonwalk::sim {
-
-namespace page_texts {
-extern const char* const gpus;  // embed_texts
-}
 
 namespace {
 
