@@ -10,7 +10,7 @@ struct PublishedStep {
   std::string what;  ///< "175B, selective recomputation"
   double predicted = 0;
   double published = 0;
-  const char* unit = "";      ///< "s", "ms" or "%".
+  std::string unit = {};      ///< "s", "ms" or "%".
   std::string miss = {};      ///< Why it differs, where it differs by more than 10 %.
   bool extrapolated = false;  ///< The prediction reads a curve outside of what was measured.
   double low = 0, high = 0;   ///< The band of the prediction, where products were not measured; 0: none.
