@@ -97,13 +97,12 @@ class PlanSum {
   }
 
   // The mean over the plans that were added.
-  MuonCost cost(Index buckets) const {
+  MuonCost cost() const {
     MuonCost cost;
     cost.ns_steps = setup_.ns_steps;
     const double steps = plans_;
     cost.flops = products_.flops / steps;
     cost.transient_bytes = transient_;
-    const double seconds = products_.seconds / steps;
     Formula newton_schulz = in("FLOPs", cost.flops, "FLOP", "the plan of the busiest rank") /
                             (in("peak", cluster_.accelerator.flops_per_second, "FLOP/s", "the cluster's accelerator") *
                              input<Formula>(products_.efficiency(cluster_.accelerator)));
@@ -112,10 +111,6 @@ class PlanSum {
           with(std::move(newton_schulz), {"a product", products_.outside->at, "FLOP",
                                           "of those outside of the curve of efficiencies", products_.outside->nearest});
     cost.terms.push_back(term_of(terms::newton_schulz, std::move(newton_schulz)));
-    // A transfer hides behind the work of the buckets that are there already.
-    double hides = 0;
-    if (setup_.overlaps && buckets > 1)
-      hides = seconds * static_cast<double>(buckets - 1) / static_cast<double>(buckets);
     for (const TermKind* kind :
          {&terms::dp_gather, &terms::dp_transfers, &terms::tp_gather, &terms::tp_sums, &terms::to_workers}) {
       if (transfers_.count(kind) == 0) continue;
@@ -128,9 +123,6 @@ class PlanSum {
       if (transfer.outside)
         time = with(std::move(time), {"units that take part", transfer.outside->at, "",
                                       "of the level where bandwidth was measured", transfer.outside->nearest});
-      const double whole = time.value;
-      if (setup_.overlaps) time = at_least_0(time - in("Newton–Schulz meanwhile", hides, "s", "lesson 17"));
-      hides = std::max(0.0, hides - whole);
       cost.bytes_sent += bytes;
       cost.terms.push_back(term_of(*kind, std::move(time)));
       cost.terms.back().bytes_sent = bytes;
@@ -247,7 +239,7 @@ MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int d
   for (int step = 0; step < setup.strategy.period; ++step)
     sum.add(setup.strategy.optimizer(layout, settings, step)
                 ->plan(layout, layout.grid.place(layout.grid.rank(busiest, 0))));
-  return sum.cost(static_cast<Index>(layout.all_buckets().size()));
+  return sum.cost();
 }
 
 MuonCost muon_cost(const ModelShape& model, const TrainingLayout& layout, const MuonSetup& setup,

@@ -67,7 +67,6 @@ struct MuonSetup {
   Strategy strategy = owner_by_work();    ///< One of src/optim/strategies.
   int ns_steps = 5;                       ///< Steps of Newton–Schulz.
   Precision precision = Precision::bf16;  ///< The precision of Newton–Schulz, and of what is gathered for it.
-  bool overlaps = false;  ///< Transfers hide behind Newton–Schulz, all but those of the first bucket (lesson 17).
 };
 
 /// What Muon adds to a step. That gradients are reduced and weights gathered is not part of it, as AdamW with ZeRO-1

@@ -39,7 +39,6 @@ struct Request {
   std::string recomputation = "none", strategy = "d";
   std::string runs;         // of predict and validate
   std::string run, answer;  // of predict
-  bool overlaps = false;    // of explain
   bool accumulation_given = false;
 };
 
@@ -112,7 +111,6 @@ int print_explanation(Request& request) {
       throw UsageError("--strategy " + as_typed(request.strategy) +
                        " is not known; it is a letter from a to h, as in lesson 16");
     setup.strategy = *strategy;
-    setup.overlaps = request.overlaps;
     prediction = predict_muon(question, setup);
   } else {
     prediction = predict_adamw(question);
@@ -197,8 +195,6 @@ int run(int argc, char** argv) {
   explanation->add_option("--recompute", request.recomputation, "none (default), selective or full");
   explanation->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
   explanation->add_option("--strategy", request.strategy, "how Muon is distributed, a letter of lesson 16 (default d)");
-  explanation->add_flag("--overlap", request.overlaps,
-                        "Muon's transfers hide behind Newton–Schulz, all but the first bucket's (lesson 17)");
 
   CLI::App* predict = app.add_subcommand("predict", "a run, or a table of runs, with what the model says of each");
   predict->add_option("RUNS.csv", request.runs, "columns model, nodes, dp, tp, pp, zero, mbs and grad_acc");

@@ -86,26 +86,13 @@ TEST_CASE("muon_cost: by hand, one matrix on dp 2: who has nothing to do does no
   CHECK(seconds_of(worker, &terms::to_workers) == near(2 * 64));
 }
 
-TEST_CASE("muon_cost: a latency is paid for each call, overlap hides what it can, and hides nothing of one bucket") {
+TEST_CASE("muon_cost: a latency is paid for each call") {
   const std::vector<Parameter> matrices = pair_of_matrices();
   const MuonSetup setup = setup_of(gather_everything());
   const MuonCost free = muon_cost(matrices, 2, 1, 1, 64, setup, plain_cluster());
   const MuonCost slow = muon_cost(matrices, 2, 1, 1, 64, setup, plain_cluster(10));
   // Two buckets, and one message in each gather.
   CHECK(slow.seconds() == near(free.seconds() + 2 * 10));
-
-  Cluster balanced = plain_cluster();
-  balanced.accelerator.flops_per_second = newton_schulz_flops(8, 8) / 50;  // 50 s a matrix
-  MuonSetup overlapping = setup;
-  overlapping.overlaps = true;
-  const MuonCost in_sequence = muon_cost(matrices, 2, 1, 1, 64, setup, balanced);
-  const MuonCost overlapped = muon_cost(matrices, 2, 1, 1, 64, overlapping, balanced);
-  // Both matrices are cut: 100 s of work; half of the work hides one of two gathers of 64 s, up to 50 s.
-  CHECK(in_sequence.seconds() == near(100 + 128));
-  CHECK(overlapped.seconds() == near(100 + 128 - 50));
-  const MuonCost one_bucket = muon_cost(matrices, 2, 1, 1, 0, overlapping, balanced);
-  MuonSetup sequential_bucket = setup;
-  CHECK(one_bucket.seconds() == muon_cost(matrices, 2, 1, 1, 0, sequential_bucket, balanced).seconds());
 }
 
 TEST_CASE("muon_cost: random layouts: FLOPs of the busiest rank are those of the plans of all ranks") {

@@ -143,13 +143,9 @@ TEST_CASE("muonwalk-scale explain: one layout") {
   CHECK(output(words).find("Newton–Schulz") == std::string::npos);
   // As many chunks as there are layers.
   output({"explain", "--pp", "8", "--accumulation", "8", "--chunks", "4"});
-  // What is hidden behind Newton–Schulz is not in the step.
   words = explain;
   words.insert(words.end(), {"--strategy", "a"});
-  const std::string in_turn = output(words);
-  words.emplace_back("--overlap");
-  CHECK(output(words) != in_turn);
-  CHECK(in_turn != text);  // another strategy is another step
+  CHECK(output(words) != text);  // another strategy is another step
 }
 
 TEST_CASE("muonwalk-scale: the batch is an input, and the first line says which one it is") {
