@@ -10,8 +10,6 @@
 #include "src/numerics/newton_schulz.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
-#include "src/train/models.hpp"
-#include "tools/scale/comparison.hpp"
 #include "tools/scale/muon_cost.hpp"
 #include "tools/scale/muonwalk_scale_texts.hpp"
 #include "tools/scale/run_prediction.hpp"
@@ -176,22 +174,6 @@ std::vector<PublishedStep> unpaired_steps() {
   return rows;
 }
 
-std::string sweet_spots_table() {
-  Table table({{"Muon (a) on 4 × A4000, PCIe 4.0 x4"},
-               {"sent by a rank", Side::right},
-               {"sending", Side::right},
-               {"Newton–Schulz", Side::right},
-               {"both", Side::right}});
-  for (const SweetSpot& each : sweet_spots())
-    table.row({fmt::format("dp {} × tp {}", each.dp, each.tp), megabytes_text(each.bytes), seconds_text(each.sending),
-               seconds_text(each.newton_schulz), seconds_text(each.sending + each.newton_schulz)});
-  return with_notes(
-      table,
-      {"\"Distributed Muon: Field Notes & Reproducibility Artifacts\" (Jen Wei, 2025) calls dp 2 × tp 2 the sweet "
-       "spot. Of the optimizer alone, tp 4 sends less: nothing goes over dp. What TP sends for activations in "
-       "every layer, forward and backward, is not in this table, and it is what the sweet spot stands on."});
-}
-
 }  // namespace
 
 std::vector<PublishedPair> published_pairs() {
@@ -208,23 +190,8 @@ std::vector<PublishedPair> published_pairs() {
   return pairs;
 }
 
-std::vector<SweetSpot> sweet_spots() {
-  const Cluster cluster = cluster_of("a4000-pcie4x4");
-  std::vector<SweetSpot> spots;
-  for (const int tp : {1, 2, 4}) {
-    const std::vector<Parameter> matrices = published_run_parameters();
-    const CommunicationComparison sends = compare_communication(matrices, 4 / tp, tp, 0, 0, cluster);
-    const MuonCost cost = muon_cost(matrices, 4 / tp, tp, tp, 0, {gather_everything()}, cluster);
-    SweetSpot spot{4 / tp, tp, sends.muon_bytes, sends.muon_seconds};
-    for (const Term& term : cost.terms)
-      if (term.kind == &terms::newton_schulz) spot.newton_schulz = term.amount;
-    spots.push_back(spot);
-  }
-  return spots;
-}
-
 std::string published_pairs_text() {
-  return pairs_table() + "\n\n" + table_of("unpaired", unpaired_steps()) + "\n\n" + sweet_spots_table();
+  return pairs_table() + "\n\n" + table_of("unpaired", unpaired_steps());
 }
 
 }  // namespace muonwalk::sim

@@ -45,15 +45,7 @@ struct PublishedPair {
 };
 std::vector<PublishedPair> published_pairs();
 
-/// What Muon sends on the machine of the published run, four A4000 over PCIe 4.0 x4, on dp 4, dp 2 × tp 2 and tp 4, by
-/// strategy (a): the report calls the second the sweet spot.
-struct SweetSpot {
-  int dp = 1, tp = 1;
-  double bytes = 0, sending = 0, newton_schulz = 0;  ///< Of a rank; seconds.
-};
-std::vector<SweetSpot> sweet_spots();
-
-/// The pairs, what has no pair, and the sweet spots, as published_steps_text has its tables.
+/// The pairs, and what has no pair, as published_steps_text has its tables.
 std::string published_pairs_text();
 
 }  // namespace muonwalk::sim
