@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "src/errors.hpp"
@@ -185,24 +186,19 @@ std::pair<std::string, std::string> way_to_differ(const std::vector<Compared>& l
 }  // namespace
 
 std::vector<Parameter> matrices_of(const std::vector<std::string>& words) {
+  static const std::regex form(R"(([1-9]\d{0,6})x([1-9]\d{0,6})(:rows|:columns)?(\*[1-9]\d{0,4})?)");
   std::vector<Parameter> matrices;
   for (const std::string& word : words) {
-    const std::vector<std::string> counted = split_at(word, '*'), cut = split_at(counted[0], ':'),
-                                   sides = split_at(cut[0], 'x');
-    const auto number = [](const std::string& text) { return number_from<int>(text).value_or(0); };
-    const int count = counted.size() == 1 ? 1 : number(counted[1]);
-    const std::string along = cut.size() == 1 ? split_name(SplitDim::none) : cut[1];
-    const SplitDim dims[] = {SplitDim::none, SplitDim::rows, SplitDim::columns};
-    const auto dim =
-        std::find_if(std::begin(dims), std::end(dims), [&](SplitDim each) { return along == split_name(each); });
-    if (counted.size() > 2 || cut.size() > 2 || sides.size() != 2 || number(sides[0]) < 1 || number(sides[1]) < 1 ||
-        count < 1 || count > 100'000 || dim == std::end(dims))
+    std::smatch parts;
+    if (!std::regex_match(word, parts, form))
       throw UsageError(
           fmt::format("--matrices {} lists no matrix; it takes ROWSxCOLS, with :rows or :columns where tp "
                       "cuts it, and *COUNT, for example 4096x1024:rows*24",
                       as_typed(word)));
+    const SplitDim dim = !parts[3].matched ? SplitDim::none : parts[3] == ":rows" ? SplitDim::rows : SplitDim::columns;
+    const int count = parts[4].matched ? std::stoi(parts[4].str().substr(1)) : 1;
     for (int i = 0; i < count; ++i)
-      matrices.push_back({fmt::format("matrix {}", matrices.size()), {number(sides[0]), number(sides[1])}, *dim});
+      matrices.push_back({fmt::format("matrix {}", matrices.size()), {std::stoi(parts[1]), std::stoi(parts[2])}, dim});
   }
   return matrices;
 }
