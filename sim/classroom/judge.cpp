@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <stdexcept>
 
 #include "sim/classroom/comparison.hpp"
 #include "sim/classroom/exercise.hpp"
@@ -17,20 +16,22 @@
 namespace muonwalk::sim {
 namespace {
 
+// What ranks hand over are matrices: a call is an empty one that is called so. Behind the last one come the bytes that
+// were sent and the peak above the input, as its numbers.
+using Calls = std::vector<NamedMatrix>;
+
 // Keeps the calls of the reader's function: it listens when the input is ready, and nothing of ours calls after that.
 struct CallLog : CallObserver {
-  void begins(const Call& call) override { calls.push_back(call); }
-  std::vector<Call> calls;
+  void begins(const Call& call) override { calls.push_back({text(call), {}}); }
+  Calls calls;
 };
-
-const char* const kGroups[] = {"dp", "tp", "pp"};
 
 // What a rank holds for the judge.
 struct Attempt {
   Answer answer;
   CallLog log;
   std::vector<NamedMatrix> result;  // what the reader's function made
-  Flat counts;                      // bytes sent, peak above the input, and six numbers for each call
+  Calls calls;
 };
 
 // What the parent knows of one rank's attempt.
@@ -38,35 +39,13 @@ struct Made {
   std::vector<NamedMatrix> result;
   long long bytes = 0;
   Index peak = 0;
-  std::vector<Call> calls;
+  std::vector<std::string> calls;
 };
 
-// A count as a float, the one kind of value that ranks hand over. A float holds every whole number up to 2²⁴.
-float exact(Index count) {
-  const float as_float = static_cast<float>(count);
-  if (static_cast<Index>(as_float) != count)
-    throw std::logic_error(fmt::format(
-        "the judge can't hand over the count {} without rounding it; give the exercise a smaller layout", count));
-  return as_float;
-}
-
-Flat counts_of(long long bytes, Index peak, const std::vector<Call>& calls) {
-  Flat counts = {exact(bytes), exact(peak)};
-  for (const Call& call : calls) {
-    const auto group = std::find(std::begin(kGroups), std::end(kGroups), call.group) - std::begin(kGroups);
-    for (const Index number :
-         {Index(group), Index(call.kind), Index(call.type), call.elements_in, call.elements_out, Index(call.peer)})
-      counts.push_back(exact(number));
-  }
-  return counts;
-}
-
-Made made_of(std::vector<NamedMatrix> result, const Flat& counts) {
-  Made made = {std::move(result), (long long)(counts[0]), Index(counts[1]), {}};
-  for (std::size_t at = 2; at < counts.size(); at += 6)
-    made.calls.push_back({kGroups[int(counts[at])], CollectiveKind(int(counts[at + 1])),
-                          ElementType(int(counts[at + 2])), Index(counts[at + 3]), Index(counts[at + 4]),
-                          int(counts[at + 5])});
+Made made_of(std::vector<NamedMatrix> result, const Calls& calls) {
+  Made made = {std::move(result), calls.back().first_row, calls.back().first_col, {}};
+  for (const NamedMatrix& call : calls) made.calls.push_back(call.name);
+  made.calls.pop_back();
   return made;
 }
 
@@ -82,7 +61,8 @@ void take_answer(Rank& rank, Attempt& attempt) {
   rank.memory().restart_peak();
   attempt.result = attempt.answer();
   flush_prints();
-  attempt.counts = counts_of(rank.ledger().total().bytes_sent - sent, rank.memory().peak() - before, attempt.log.calls);
+  attempt.calls = attempt.log.calls;
+  attempt.calls.push_back({"", {}, rank.ledger().total().bytes_sent - sent, rank.memory().peak() - before});
 }
 
 bool says(const std::string& sentence, const char* words) { return sentence.find(words) != std::string::npos; }
@@ -136,13 +116,14 @@ Verdict broken(const std::string& function, const std::string& sentence) {
 }
 
 // A call and the plan's, one beside the other.
-std::vector<std::string> calls_side_by_side(const std::vector<Call>& planned, const std::vector<Call>& made) {
+std::vector<std::string> calls_side_by_side(const std::vector<std::string>& planned,
+                                            const std::vector<std::string>& made) {
   Table table({{"  call"}, {"planned"}, {"made"}});
   const std::size_t count = std::max(planned.size(), made.size());
   for (std::size_t i = 0; i < count; ++i) {
     const bool equal = i < planned.size() && i < made.size() && planned[i] == made[i];
-    table.row({fmt::format("  {}", i + 1), i < planned.size() ? text(planned[i]) : "–",
-               equal ? "the same" : (i < made.size() ? text(made[i]) : "–")});
+    table.row({fmt::format("  {}", i + 1), i < planned.size() ? planned[i] : "–",
+               equal ? "the same" : (i < made.size() ? made[i] : "–")});
     if (i == 11 && count > 13) {
       table.row({"  …", count_text(static_cast<Index>(planned.size()), "call") + " in all",
                  count_text(static_cast<Index>(made.size()), "call") + " in all"});
@@ -217,8 +198,8 @@ class Comparing {
 
   Verdict traffic(std::size_t r) {
     const Plan plan = task_.plan(rank_info(r));
-    std::vector<Call> planned;
-    for (const PlannedCall& each : calls_of(plan)) planned.push_back(each.call);
+    std::vector<std::string> planned;
+    for (const PlannedCall& each : calls_of(plan)) planned.push_back(text(each.call));
     const long long bytes = ledger_of(plan).total().bytes_sent;
     const bool too_many = made_[r].bytes > bytes;
     if (!too_many && (task_.own_design || planned == made_[r].calls)) return {};
@@ -279,10 +260,10 @@ Verdict judge_layout(const std::string& function, const Task& task, const Option
   }
   if (!sentence.empty()) return broken(function, sentence);
 
-  std::vector<std::vector<NamedMatrix>> results, counts;
+  std::vector<std::vector<NamedMatrix>> results, calls;
   try {
     results = lesson.collect(&Attempt::result);
-    counts = lesson.collect(&Attempt::counts);
+    calls = lesson.collect(&Attempt::calls);
   } catch (const RunError& error) {
     if (outcome_of(error.what()) != Outcome::crashed) throw;
     sentence = error.what();  // of a function that has written anywhere
@@ -290,7 +271,7 @@ Verdict judge_layout(const std::string& function, const Task& task, const Option
   if (!sentence.empty()) return broken(function, sentence);
   lesson.answer("");  // a rank that is a process ends here
   std::vector<Made> made;
-  for (std::size_t r = 0; r < results.size(); ++r) made.push_back(made_of(results[r], counts[r][0].matrix.flat()));
+  for (std::size_t r = 0; r < results.size(); ++r) made.push_back(made_of(results[r], calls[r]));
   Comparing comparing(task, options, made);
   Verdict verdict = comparing.verdict();
   if (!verdict.solved()) return verdict;

@@ -102,7 +102,7 @@ TEST_CASE("wrong values: the rank, the element, and what they look like") {
   CHECK(own.says("what it looks like: It is my own two."));
 }
 
-TEST_CASE("a count that a float would round is an error of the exercise, and not a verdict") {
+TEST_CASE("a count that a float would round is told to the byte") {
   const auto one_byte_too_many = [](Communicator& dp, const Flat& shard) {
     const std::vector<std::byte> mine((std::size_t{1} << 24) + 1);
     std::vector<std::byte> theirs(mine.size());
@@ -110,11 +110,11 @@ TEST_CASE("a count that a float would round is an error of the exercise, and not
     Transfer out = dp.isend(mine.data(), Index(mine.size()), peer);
     dp.recv(theirs.data(), Index(theirs.size()), peer);
     out.wait();
-    return shard;
+    return right(dp, shard);
   };
   const Judged result = judged(+one_byte_too_many);
-  CHECK(result.outcome == Outcome::threw);
-  CHECK(result.says("can't hand over the count 16777217 without rounding it"));
+  CHECK(result.outcome == Outcome::too_many_bytes);
+  CHECK(result.says("sends 16,777,225 B; 8 B would do"));
 }
 
 TEST_CASE("a result that another rank should have is recognized") {
