@@ -1,51 +1,21 @@
 #include "src/train/published_models.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "src/train/muonwalk_train_texts.hpp"
 
 namespace muonwalk {
-namespace {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LatentAttention, query_rank, rank, position, value)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RoutedExperts, dense_layers, count, chosen, feed_forward, shared, bias)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ModelConfiguration, name, planned, vocabulary, width, layers, heads, key_value_heads,
+                                   head, feed_forward, positions, like_gpt2, head_norms, latent, experts, tied, tokens,
+                                   batch_tokens, batch_source, source)
 
-const std::vector<ModelConfiguration>& configurations() {
-  static const std::vector<ModelConfiguration> all = [] {
-    std::vector<ModelConfiguration> list;
-    list.push_back({"gpt2", 50257, 768, 12, 12, 12, 64, 3072, /*positions=*/1024, /*like_gpt2=*/true});
-    list.back().source = "https://huggingface.co/openai-community/gpt2/blob/main/config.json";
-    list.push_back({"llama-7b", 32000, 4096, 32, 32, 32, 128, 11008});
-    list.back().source =
-        "https://huggingface.co/huggyllama/llama-7b/blob/main/config.json; Touvron et al. 2023, arXiv 2302.13971, "
-        "table 2";
-    list.push_back({"moonlight-16b", 163840, 2048, 27, 16, 16, 128, 11264, 0, false, false,
-                    LatentAttention{0, 512, 64, 128}, RoutedExperts{1, 64, 6, 1408, 2, true}});
-    list.back().source =
-        "https://huggingface.co/moonshotai/Moonlight-16B-A3B/blob/main/config.json; Liu et al. 2025, arXiv 2502.16982";
-    list.push_back({"qwen3-30b",
-                    151936,
-                    2048,
-                    48,
-                    32,
-                    4,
-                    128,
-                    6144,
-                    0,
-                    false,
-                    /*head_norms=*/true,
-                    {},
-                    RoutedExperts{0, 128, 8, 768, 0, false}});
-    list.back().source = "https://huggingface.co/Qwen/Qwen3-30B-A3B/blob/main/config.json";
-    list.push_back({"kimi-k2", 163840, 7168, 61, 64, 64, 128, 18432, 0, false, false,
-                    LatentAttention{1536, 512, 64, 128}, RoutedExperts{1, 384, 8, 2048, 1, true}});
-    list.back().source =
-        "https://huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/config.json; arXiv 2507.20534, table 2";
-    list.push_back({"llama-3-70b", 128256, 8192, 80, 64, 8, 128, 28672});
-    list.back().source = "'The Llama 3 Herd of Models', Meta 2024, arXiv 2407.21783, table 3";
-    return list;
-  }();
-  return all;
-}
+namespace {
 
 // Lists the tensors of one model, in the order of its layers.
 class TensorList {
@@ -146,21 +116,22 @@ class TensorList {
 
 }  // namespace
 
+const std::vector<ModelConfiguration>& known_models() {
+  static const std::vector<ModelConfiguration> all = nlohmann::json::parse(sim::page_texts::models);
+  return all;
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const ModelConfiguration& each : configurations()) names.push_back(each.name);
+  for (const ModelConfiguration& each : known_models())
+    if (each.planned) names.push_back(each.name);
   return names;
 }
 
 const ModelConfiguration& model_configuration(const std::string& name) {
-  const auto& all = configurations();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&name](const ModelConfiguration& c) { return c.name == name; });
-  if (found != all.end()) return *found;
-  std::string known;
-  for (const ModelConfiguration& each : all)
-    known += (known.empty() ? "" : &each == &all.back() ? " or " : ", ") + each.name;
-  throw UsageError("--model " + as_typed(name) + " is not known; it is " + known);
+  for (const ModelConfiguration& each : known_models())
+    if (each.planned && each.name == name) return each;
+  throw UsageError("--model " + as_typed(name) + " is not known; it is " + alternatives(model_names()));
 }
 
 std::vector<ModelTensor> model_tensors(const ModelConfiguration& model) { return TensorList(model).all(); }

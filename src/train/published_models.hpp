@@ -59,13 +59,20 @@ struct ModelConfiguration {
   RoutedExperts experts = {};   ///< Its experts, where it has any.
   bool tied = false;            ///< tie_word_embeddings: the output layer is the embedding once more
   std::string source = "";      ///< The pages on which these numbers stand.
+  bool planned = false;         ///< Lessons plan steps of it: model_names has it.
+  Index tokens = 0;             ///< Tokens in a sequence, as it is reckoned with here.
+  Index batch_tokens = 0;       ///< Tokens in a step with which somebody trained a model of this size.
+  std::string batch_source;     ///< Who: "LLaMA has (arXiv 2302.13971, table 2)".
 };
 
-/// The models whose tensors are known: "gpt2", "llama-7b", "moonlight-16b", "qwen3-30b", "kimi-k2", "llama-3-70b".
+/// All models of models.json, in its order.
+const std::vector<ModelConfiguration>& known_models();
+
+/// Those of them that lessons plan with: "gpt2", "llama-7b", "moonlight-16b", "qwen3-30b", "kimi-k2", "llama-3-70b".
 std::vector<std::string> model_names();
 
 /// All tensors of a published model, in the order of its layers, worked out from a dozen numbers of its configuration
-/// (published_models.cpp names the source of each). They are for planning: nobody needs its weights. Throws UsageError
+/// (models.json names the source of each). They are for planning: nobody needs its weights. Throws UsageError
 /// for a name that is not among model_names.
 std::vector<ModelTensor> model_tensors(const std::string& name);
 

@@ -21,10 +21,7 @@ struct TensorClass {
 /// What the cost model knows of a model: the sizes that were published of it, and its tensors by shape. `tied` holds
 /// for models like GPT-2, too.
 struct ModelShape : ModelConfiguration {
-  Index hidden = 0;          ///< Channels inside of the feed-forward half; with experts: of all that one token visits.
-  Index tokens = 0;          ///< Tokens in a sequence, as it was trained.
-  Index batch_tokens = 0;    ///< Tokens in a step with which somebody trained a model of this size.
-  std::string batch_source = {};  ///< Who: "LLaMA, table 2".
+  Index hidden = 0;  ///< Channels inside of the feed-forward half; with experts: of all that one token visits.
   std::vector<TensorClass> tensors = {};
 
   double parameters() const;
@@ -32,8 +29,9 @@ struct ModelShape : ModelConfiguration {
   double muon_parameters() const;
 };
 
-/// The models that the cost model knows: those of model_names, the four of the Ultra-Scale Playbook ("1B", "3B", "8B",
-/// "80B") and the four of Megatron's table ("megatron-22b", "megatron-175b", "megatron-530b", "megatron-1t").
+/// The models that the cost model knows, those of known_models: those of model_names, the four of the Ultra-Scale
+/// Playbook ("1B", "3B", "8B", "80B") and the four of Megatron's table ("megatron-22b", "megatron-175b",
+/// "megatron-530b", "megatron-1t").
 std::vector<std::string> model_shape_names();
 
 /// The model of that name. Throws UsageError, one sentence with the names that are known, for another one.
