@@ -13,6 +13,7 @@
 #include "sim/classroom/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 using namespace muonwalk;
@@ -60,7 +61,7 @@ struct Local {
 std::string board_text(const Flat& board) {
   std::string text;
   for (const float number : board) text += (text.empty() ? "" : " ") + (number < 0 ? "·" : fmt::format("{}", number));
-  return shorten(text, 48);
+  return visible_name(text, 48);
 }
 
 // A message needs two, and a grid of ranks is the next lesson: other worlds are refused before any rank is started.

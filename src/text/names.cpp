@@ -39,10 +39,6 @@ std::string shown(std::string_view bytes, const Character& character, bool quote
   return code < 0x80 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{{{:x}}}", code);
 }
 
-int width_of(const std::string& text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
-}
-
 // A name of which every character can be seen. Of a long one, its two ends, and how many characters it has.
 struct Shown {
   std::string text;
@@ -63,7 +59,7 @@ Shown shown_name(const std::string& name, int most, bool quoted) {
     const Character character = first_character(rest);
     const std::string piece = shown(rest.substr(0, character.bytes), character, quoted);
     rest.remove_prefix(character.bytes);
-    const int wide = width_of(piece);
+    const int wide = text_width(piece);
     width = std::min(width + wide, most + 1);
     if (width <= most) whole.text += piece;
     head_is_full = head_is_full || head_width + wide > head_room;
@@ -75,7 +71,7 @@ Shown shown_name(const std::string& name, int most, bool quoted) {
   std::string end;
   for (long long back = 1; back <= static_cast<long long>(tail.size()); ++back) {
     const std::string& piece = tail[static_cast<std::size_t>(characters - back) % static_cast<std::size_t>(tail_room)];
-    if (width_of(end) + width_of(piece) > tail_room) break;
+    if (text_width(end) + text_width(piece) > tail_room) break;
     end.insert(0, piece);
   }
   return {head + "…" + end, characters};
@@ -118,7 +114,7 @@ std::string visible_name(const std::string& name) {
 std::string visible_name(const std::string& name, int most) { return shown_name(name, std::max(most, 3), false).text; }
 
 std::map<std::string, std::string> short_names(const std::vector<std::string>& names, int most) {
-  const auto fits = [most](const std::string& name) { return width_of(visible_name(name)) <= most; };
+  const auto fits = [most](const std::string& name) { return text_width(visible_name(name)) <= most; };
   std::string begin;  // of all long ones, up to and with a dot
   int long_ones = 0;
   for (const std::string& name : names) {
@@ -138,16 +134,16 @@ std::map<std::string, std::string> short_names(const std::vector<std::string>& n
       if (cut) {
         const std::size_t bracket = ends_with(name, "]") ? name.rfind('[') : std::string::npos;
         if (bracket != std::string::npos && bracket > begin.size()) piece = visible_name(name.substr(bracket));
-        if (width_of(piece) > most - 12) piece.clear();  // there is no room for it
+        if (text_width(piece) > most - 12) piece.clear();  // there is no room for it
         shorter = name.substr(0, piece.empty() ? std::string::npos : bracket);
         if (shorter.size() > weight.size() + begin.size() && ends_with(shorter, weight))
           shorter.resize(shorter.size() - weight.size());
         shorter.replace(0, begin.size(), begin.empty() ? "" : "…");
       }
-      std::string shown = visible_name(shorter, most - width_of(piece)) + piece;
+      std::string shown = visible_name(shorter, most - text_width(piece)) + piece;
       for (int number = 2; !taken.insert(shown).second; ++number) {
         const std::string mark = fmt::format("~{}", number);
-        shown = visible_name(shorter, most - width_of(piece + mark)) + piece + mark;
+        shown = visible_name(shorter, most - text_width(piece + mark)) + piece + mark;
       }
       all[name] = shown;
     }

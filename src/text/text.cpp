@@ -11,15 +11,6 @@ namespace {
 // In UTF-8 every byte of a character but its first is 10xxxxxx.
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
-// The byte at which character number `count` begins, or the end.
-std::size_t byte_of_character(const std::string& text, int count) {
-  std::size_t at = 0;
-  for (; at < text.size(); ++at) {
-    if (begins_character(text[at]) && count-- == 0) break;
-  }
-  return at;
-}
-
 int columns_of_output = kColumns;
 
 }  // namespace
@@ -129,16 +120,6 @@ std::string bar_text(long long begin, long long end, long long of) {
     bar += touched && begin < end ? "█" : "·";
   }
   return bar;
-}
-
-std::string shorten(const std::string& text, int width) {
-  width = std::max(width, 3);
-  const int characters = text_width(text);
-  if (characters <= width) return text;
-  // The end of a name such as "layers.11.mlp.up.weight" tells more than its middle.
-  const int head = (width - 1) / 2;
-  const int tail = width - 1 - head;
-  return text.substr(0, byte_of_character(text, head)) + "…" + text.substr(byte_of_character(text, characters - tail));
 }
 
 std::string numbers_text(const float* numbers, std::size_t count, int width) {

@@ -98,9 +98,6 @@ std::string ranks_text(const std::vector<int>& ranks, int of);
 /// Eight cells, those filled that the part [begin, end) of `of` touches.
 std::string bar_text(long long begin, long long end, long long of);
 
-/// The text, or its beginning and its end with "…" between where it has more than `width` characters (at least 3).
-std::string shorten(const std::string& text, int width);
-
 /// Numbers with a space between: "10 11 12". Of a list that takes more than `width` characters, as many of its first
 /// and of its last numbers as fit, and at least one of each, with "…" between: "10 11 … 98 99".
 /// @{

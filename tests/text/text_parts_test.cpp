@@ -112,12 +112,12 @@ TEST_CASE("wrap_text, wrap_items: every word stands once and in order, no line i
   }
 }
 
-TEST_CASE("shorten: what fits stays; of the rest the beginning and the end, as wide as was asked for") {
+TEST_CASE("visible_name: what fits stays; of the rest the beginning and the end, as wide as was asked for") {
   for (unsigned seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     Maker make(seed);
     const int width = make.draw(0, 40), room = make.draw(3, 40);
-    const std::string text = make.word(width), shown = shorten(text, room);
+    const std::string text = make.word(width), shown = visible_name(text, room);
     if (width <= room) {
       CHECK(shown == text);
       continue;

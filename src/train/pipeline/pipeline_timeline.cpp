@@ -59,35 +59,6 @@ double PipelineTimeline::bubble(int stage) const {
   return useful == 0 ? 0 : static_cast<double>(idle(stage)) / static_cast<double>(useful);
 }
 
-std::vector<HeldActivations> PipelineTimeline::held(int stage) const {
-  std::map<int, Interval> of_micro_batch;
-  for (const PipelineSpan& span : spans_of(*this, stage)) {
-    const auto [found, first] = of_micro_batch.insert({span.move.micro_batch, span.time});
-    if (!first) found->second.end = span.time.end;  // in the order of time, so the last one counts
-  }
-  std::map<std::int64_t, int> change;  // at these moments
-  for (const auto& [number, time] : of_micro_batch) {
-    ++change[time.begin];
-    --change[time.end];
-  }
-  std::vector<HeldActivations> list;
-  std::int64_t since = 0;
-  int now = 0;
-  for (const auto& [moment, by] : change) {
-    if (by == 0) continue;  // one went as another came
-    if (now > 0) list.push_back({{since, moment}, now});
-    since = moment;
-    now += by;
-  }
-  return list;
-}
-
-int PipelineTimeline::most_held(int stage) const {
-  int most = 0;
-  for (const HeldActivations& some : held(stage)) most = std::max(most, some.micro_batches);
-  return most;
-}
-
 PipelineTimeline play_pipeline(PipelineSchedule schedule, int stages, int micro_batches, std::int64_t forward,
                                std::int64_t backward) {
   if (stages < 1) throw std::invalid_argument("a pipeline needs at least one stage");

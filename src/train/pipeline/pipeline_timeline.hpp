@@ -14,12 +14,6 @@ struct PipelineSpan {
   Interval time;      ///< The time from its beginning to its end.
 };
 
-/// While a stage holds the activations of this many micro-batches.
-struct HeldActivations {
-  Interval time;          ///< not empty
-  int micro_batches = 0;  ///< at least 1
-};
-
 /// When the stages of a pipeline make their moves in one step, in whole units of time.
 struct PipelineTimeline {
   std::vector<std::vector<PipelineSpan>> stages;  ///< [stage], in the order of time
@@ -35,11 +29,6 @@ struct PipelineTimeline {
   /// @}
   /// idle over busy, as bubble_formula counts; 0 for a stage that is never busy.
   double bubble(int stage) const;
-  /// How many micro-batches' activations a stage holds, and when: each from the beginning of its forward to the end of
-  /// its backward. In the order of time, without the time in which it holds none.
-  std::vector<HeldActivations> held(int stage) const;
-  /// The most of them.
-  int most_held(int stage) const;
 };
 
 /// Plays a schedule (pipeline_moves) from time 0 on, where a micro-batch's forward takes as long on every stage, and so
