@@ -1,4 +1,5 @@
-// The second cell of every notebook with code includes this file. All that differs between the interpreters of C++ is here:
+// The second cell of every notebook with code includes this file. All that differs between the interpreters of C++ is
+// here:
 //
 //   xeus-cling   is told where headers and libraries lie by pragmas;
 //   xeus-cpp     is told by its arguments (./walk jupyter) or its environment (CPLUS_INCLUDE_PATH), and loads
@@ -102,7 +103,8 @@ template <class Result, class... Parameters>
 struct Undefined<Result(Parameters...)> {
   const char* name;
   Result operator()(Parameters...) const {
-    throw std::runtime_error(std::string(name) + " is called, but the cell that defines it has not run; run that one first");
+    throw std::runtime_error(std::string(name) +
+                             " is called, but the cell that defines it has not run; run that one first");
   }
 };
 
@@ -291,9 +293,9 @@ inline void show(const muonwalk::Flat& values) {
 #define NB_DECLARE(type, name, parameters) \
   std::function<type parameters> name = nb::Undefined<type parameters> { #name }
 
-/// Defines the function `name`, which NB_DECLARE has declared: `parameters and body` are those of any function. The cell can be changed and run again, and whoever calls the function then calls the new one. (It is a
-/// member of a type with a new name each time, because a session takes no function twice, and clang 19 takes no lambda
-/// in a cell.)
+/// Defines the function `name`, which NB_DECLARE has declared: `parameters and body` are those of any function. The
+/// cell can be changed and run again, and whoever calls the function then calls the new one. (It is a member of a type
+/// with a new name each time, because a session takes no function twice, and clang 19 takes no lambda in a cell.)
 #define NB_FUNCTION(type, name, ...) NB_WRITTEN(__COUNTER__, ::name =, type, name, __VA_ARGS__)
 
 /// The same, and `use`, which stands before a pointer to the function, in place of the assignment.

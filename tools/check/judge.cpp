@@ -164,12 +164,13 @@ class Examination {
     sort(others);
     choose(others, plain);
     if (e_.sure && !habits_.orthogonalizer) habits_.orthogonalizer = e_.by->by;
-    if (!e_.sure && moments_.known && !s.moments.inputs.empty()) unexplained(s, nearest);
+    const bool orthogonal = plain.empty() || nearest.fit.distance < plain.front().fit.distance;
+    if (!e_.sure && moments_.known && !s.moments.inputs.empty()) unexplained(s, nearest, orthogonal);
   }
 
   // It may have another one's update, which is told when all are seen; or its own with other singular values. Then
   // D Oᵀ and Dᵀ O are symmetric, where O is another function of the same singular values.
-  void unexplained(const Subject& s, const Explanation& nearest) {
+  void unexplained(const Subject& s, const Explanation& nearest, bool orthogonal) {
     const Orthogonalizer by = habits_.orthogonalizer.value_or(s.ways().front());
     const Flat update = s.orthogonalized(s.moments.inputs.front(), s.meant, by);
     for (std::size_t i = 0; i < update.size(); i += update.size() / 1024 + 1) {
@@ -178,7 +179,8 @@ class Examination {
     }
     const Stack stack(p_.shape);
     const bool small = norm_of(nearest.input.made(v_)) < 1e-4;  // then ε may be the reason; below a tenth, arithmetic
-    if (nearest.fit.distance > 0.6 || nearest.fit.distance < 0.1 || small || std::max(stack.rows, stack.cols) > 2048)
+    if (!orthogonal || nearest.fit.distance > 0.6 || nearest.fit.distance < 0.1 || small ||
+        std::max(stack.rows, stack.cols) > 2048)
       return;
     const Flat of = s.orthogonalized(nearest.input, s.meant, nearest.by);
     Flat moved = step_.moved;
