@@ -40,10 +40,10 @@ struct Request {
   std::string hyper, json, html;
   std::int64_t step = 1;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  bool replicas = false, unrounded = false, bf16_weights = false;
+  bool replicas = false, unrounded = false;
   std::vector<std::string> traces, matrices;
   std::string plan = "a";
-  int dp = 1, tp = 1, steps = 0;
+  int dp = 1, tp = 1, steps = 0, weight_bytes = 4;
   std::int64_t bucket = 0;
 };
 
@@ -89,7 +89,8 @@ CLI::App* trace_command(CLI::App& app, Request& request) {
   command->add_option("--bucket", request.bucket, "elements of a bucket; 0, by default: one for all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53));
   command->add_flag("--fp32", request.unrounded, "float32 is gathered for Newton–Schulz; bfloat16 by default");
-  command->add_flag("--bf16-weights", request.bf16_weights, "new weights travel in bfloat16; float32 by default");
+  command->add_option("--weights", request.weight_bytes, "what new weights travel in: fp32 (default), bf16, or none")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, int>{{"fp32", 4}, {"bf16", 2}, {"none", 0}}));
   command->add_option("--steps", request.steps, "how many steps a trace has, where it doesn't name them")
       ->check(CLI::Range(1, 1 << 20));
   return command->fallthrough();
@@ -102,7 +103,7 @@ std::pair<DumpVerdict, std::vector<std::string>> verdict_of_traces(const Request
     throw UsageError("--plan " + as_typed(request.plan) + " is not known; it is a letter from a to h, as in lesson 16");
   MeantStep meant{*strategy, matrices_of(request.matrices), Grid().dp(request.dp).tp(request.tp), request.bucket};
   meant.settings.newton_schulz.precision = request.unrounded ? Precision::fp32 : Precision::bf16;
-  meant.bf16_weights = request.bf16_weights;
+  meant.weight_bytes = request.weight_bytes;
   meant.steps = request.steps;
   std::vector<std::string> paths;
   for (const std::string& path : request.traces)

@@ -92,11 +92,13 @@ Tallies planned(const MeantStep& meant, const Layout& layout, const Place& place
     const Plan plan = meant.strategy.optimizer(layout, meant.settings, step)->plan(layout, place);
     for (const PlannedCall& each : calls_of(plan)) {
       const Call& call = each.call;
-      if (plan.grid.size(call.group) < 2 || (meant.reduced_before && each.phase == phases::reduce_gradients)) continue;
-      const bool halved = meant.bf16_weights && each.phase == phases::gather_weights;
+      const bool weights = each.phase == phases::gather_weights;
+      const bool elsewhere =
+          weights ? meant.weight_bytes == 0 : meant.reduced_before && each.phase == phases::reduce_gradients;
+      if (plan.grid.size(call.group) < 2 || elsewhere) continue;
       const bool in = call.kind == CollectiveKind::all_to_all || call.elements_in > call.elements_out;
       add(tallies, {sim::collective_of(collective_name(call.kind)), call.group},
-          (in ? call.elements_in : call.elements_out) * element_size(call.type) / (halved ? 2 : 1));
+          (in ? call.elements_in : call.elements_out) * (weights ? meant.weight_bytes : element_size(call.type)));
     }
     if (const Index products = count(plan, phases::orthogonalize); products > 0)
       tallies[kNewtonSchulz] = {tallies[kNewtonSchulz].calls + products, 0, false};
@@ -254,12 +256,8 @@ std::pair<DumpVerdict, std::vector<std::string>> check_trace(const std::vector<T
     verdict.findings[0].parameters.push_back(name);
     calls.insert(call_text(line.kind));
   }
-  Table table({{"in a step"},
-               {"ranks"},
-               {"calls", Side::right},
-               {"planned", Side::right},
-               {"bytes", Side::right},
-               {"planned", Side::right}});
+  Table table({{"in a step"}, {"ranks"}});
+  for (const char* column : {"calls", "planned", "bytes", "planned"}) table.column({column, Side::right});
   for (const auto& [row, of] : alike) table.row({row[0], ranks_list(of), row[1], row[2], row[3], row[4]});
   DumpVerdict printed = verdict;  // of each rank's calls, the table
   printed.parameters.clear();

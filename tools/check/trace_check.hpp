@@ -18,7 +18,7 @@ struct MeantStep {
   Index bucket = 0;  ///< Elements of a full bucket; 0: one bucket for all.
   MuonSettings settings = {};
   bool reduced_before = false;  ///< Gradients are reduced before the step, and not in it.
-  bool bf16_weights = false;    ///< New weights travel in bfloat16, and not in float32.
+  int weight_bytes = 4;         ///< Of an element of the new weights as they travel; 0: not in the step.
   int steps = 0;                ///< How many a trace has; 0: as many as it has ranges of the optimizer.
 };
 

@@ -22,15 +22,15 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TrainingLayout, nodes, dp, tp, p
 
 namespace {
 
-using Json = nlohmann::json;
+using Row = nlohmann::json;
 
 // A part of records/published_steps.json.
-const Json& published(const char* part) {
-  static const Json all = Json::parse(page_texts::published_steps);
+const Row& published(const char* part) {
+  static const Row all = Row::parse(page_texts::published_steps);
   return all.at(part);
 }
 
-PublishedStep megatron_step(const Json& run, Recomputation recomputation) {
+PublishedStep megatron_step(const Row& run, Recomputation recomputation) {
   const std::string recomputed = recomputation_name(recomputation), name = run.at("name");
   const Cluster cluster = cluster_of("a100-selene");
   TrainingLayout layout = run.at("layout");
@@ -52,11 +52,11 @@ double newton_schulz_once(const ModelShape& model) {
   return flops;
 }
 
-PublishedStep muon_step(const Json& run) {
+PublishedStep muon_step(const Row& run) {
   const ModelShape& model = model_shape(run.at("model"));
   const TrainingLayout layout = run.at("layout");
   // Teraflops per GPU: of the model with AdamW, of the model with Muon, of Newton–Schulz.
-  const Json& teraflops = run.at("tflops");
+  const Row& teraflops = run.at("tflops");
   const double with_adamw = teraflops.at("adamw"), with_muon = teraflops.at("muon"),
                newton_schulz = teraflops.at("newton_schulz");
   // Tokens per step: Newton–Schulz is this share of the model's own FLOPs, and does not grow with the batch.
@@ -104,7 +104,7 @@ std::string table_of(const char* part, const std::vector<PublishedStep>& rows) {
 
 std::vector<PublishedStep> megatron_steps() {
   std::vector<PublishedStep> rows;
-  for (const Json& run : published("megatron").at("rows"))
+  for (const Row& run : published("megatron").at("rows"))
     for (const Recomputation each : {Recomputation::full, Recomputation::selective})
       rows.push_back(megatron_step(run, each));
   return rows;
@@ -112,7 +112,7 @@ std::vector<PublishedStep> megatron_steps() {
 
 std::vector<PublishedStep> muon_steps() {
   std::vector<PublishedStep> rows;
-  for (const Json& run : published("muon").at("rows")) rows.push_back(muon_step(run));
+  for (const Row& run : published("muon").at("rows")) rows.push_back(muon_step(run));
   return rows;
 }
 
@@ -158,14 +158,14 @@ std::string pairs_table() {
       "for a kernel of an eager loop and the width of the band were chosen with them in sight. All is in per cent "
       "of the published step; predict --run takes that of the step that it predicts.",
       100 * ours / count, 100 * jordan / count, 100 * nothing / count)};
-  for (const Json& note : published("pairs").at("notes")) notes.push_back(note);
+  for (const Row& note : published("pairs").at("notes")) notes.push_back(note);
   return with_notes(table, notes);
 }
 
 // Of runs with Muon for which there is no step with AdamW: the optimizer's own time, and a whole step.
 std::vector<PublishedStep> unpaired_steps() {
   std::vector<PublishedStep> rows;
-  for (const Json& row : published("unpaired").at("rows")) {
+  for (const Row& row : published("unpaired").at("rows")) {
     const RunStep step = predict_run(carried_run(row.at("run"))).muon;
     const double seconds = row.at("part") == "step" ? step.step() : step.optimizer;
     rows.push_back({row.at("name"), row.at("unit") == "s" ? seconds : 1000 * seconds, row.at("published"),
@@ -178,7 +178,7 @@ std::vector<PublishedStep> unpaired_steps() {
 
 std::vector<PublishedPair> published_pairs() {
   std::vector<PublishedPair> pairs;
-  for (const Json& row : published("pairs").at("rows")) {
+  for (const Row& row : published("pairs").at("rows")) {
     const TrainingRun run = carried_run(row.at("run"));
     const RunAnswer answer = predict_run(run);
     const auto [low, high] = band_of(run);

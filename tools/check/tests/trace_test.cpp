@@ -81,7 +81,7 @@ struct Program {
         if (gathers) call("AllGather_RING_LL", 16 + padding, gathered, "[0, 2]");
         if (!alternates || step % 2 == 0) call("AllGather_RING_LL", 32, gathered, "[0, 1]");
         if (newton_schulz) trace.event("user_annotation", "zeropower_via_newtonschulz5", at += 1, 1);
-        call("AllGather_RING_LL", 16, weights, "[0, 2]");
+        if (!weights.empty()) call("AllGather_RING_LL", 16, weights, "[0, 2]");
       }
       if (norm > 0) call("AllReduce_Sum_f32_RING_LL", norm, "Float", "[0, 1]");
       at += 10;
@@ -147,8 +147,13 @@ TEST_CASE("what a program in PyTorch does beside its plan is named") {
   }
   Program rounded;  // new weights in bfloat16
   rounded.weights = "BFloat16";
-  CHECK(checked(rounded, with(kOne, {"--bf16-weights"})).verdict == "clean");
+  CHECK(checked(rounded, with(kOne, {"--weights", "bf16"})).verdict == "clean");
   CHECK(checked(rounded).verdict == "differs");
+  Program no_weights;  // which are gathered elsewhere
+  no_weights.weights = "";
+  CHECK(checked(no_weights, with(kOne, {"--weights", "none"})).verdict == "clean");
+  CHECK(checked(no_weights).verdict == "differs");
+  CHECK(checked(rounded, with(kOne, {"--weights", "fp8"})).outcome.exit_code == 2);
   CHECK(checked(Program(), {"--matrices", "8x4:rows*2", "--dp", "2", "--tp", "2"}).verdict == "differs");
   Program by_blocks;  // that are joined in every other step alone
   by_blocks.gathers = false, by_blocks.alternates = true, by_blocks.gathered = "Float";
