@@ -190,8 +190,6 @@ std::vector<PublishedPair> published_pairs() {
   return pairs;
 }
 
-std::string published_pairs_text() {
-  return pairs_table() + "\n\n" + table_of("unpaired", unpaired_steps());
-}
+std::string published_pairs_text() { return pairs_table() + "\n\n" + table_of("unpaired", unpaired_steps()); }
 
 }  // namespace muonwalk::sim
