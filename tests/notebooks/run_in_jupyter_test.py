@@ -104,7 +104,7 @@ class RunInJupyter(unittest.TestCase):
                 # Blank lines at either end do not count, nor what was measured.
                 (f"cell['outputs'] = [{blank}, *cell['outputs'], {blank}]", None),
                 (f"cell['outputs'].insert(0, {dict(more, name='stderr')})", None),
-                (f"cell['outputs'].append({more})", "cell setup does not put out what is kept: 0 outputs are kept, and it has 1"),
+                (f"cell['outputs'].append({more})", "cell interrupts does not put out what is kept: 0 outputs are kept, and it has 1"),
                 ("cell['outputs'] = cell['outputs'][1:]", "is kept as Lesson 05 · TP gather"),
                 ("cell['outputs'] = cell['outputs'][:1]", "cell begin does not put out what is kept")):
             done = self.run_with(change=change)

@@ -123,13 +123,13 @@ class WhatCountsAsAFailure(unittest.TestCase):
 
 
 class RunNotebook(unittest.TestCase):
-    def run_cells(self, *cells, limit="60", beside=None, include=None):
-        """Writes a notebook, beside the lessons' own where it needs setup.hpp, and executes it."""
+    def run_cells(self, *cells, limit="60", beside=False, include=None):
+        """Writes a notebook, beside the lessons' own where it needs their headers, and executes it."""
         with TemporaryDirectory() as folder:
             path = Path(folder) / "tried.ipynb"
             path.write_text(json.dumps(notebook(*cells)), encoding="utf-8")
-            if beside:
-                (Path(folder) / "setup.hpp").symlink_to(beside)
+            for header in ("interrupts.hpp", "setup.hpp") if beside else ():
+                (Path(folder) / header).symlink_to(ROOT / "notebooks" / header)
             environment = {**os.environ, "CPLUS_INCLUDE_PATH": include} if include else None
             return subprocess.run([sys.executable, RUN, "--library", LIBRARY, "--limit", limit, path],
                                   capture_output=True, text=True, timeout=240, check=False, env=environment)
@@ -173,10 +173,9 @@ class RunNotebook(unittest.TestCase):
                             "while (true) usleep(1000);", limit="3")
 
     def test_setup_loads_the_library_and_NB_CHECK_throws(self):
-        setup = ROOT / "notebooks" / "setup.hpp"
-        done = self.run_cells('#include "setup.hpp"', "NB_CHECK(muonwalk::shape_text(2, 3).size() > 4);", beside=setup)
+        done = self.run_cells('#include "setup.hpp"', "NB_CHECK(muonwalk::shape_text(2, 3).size() > 4);", beside=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.expect_failure(r"this does not hold: 1 \+ 1 == 3", '#include "setup.hpp"', "NB_CHECK(1 + 1 == 3);", beside=setup)
+        self.expect_failure(r"this does not hold: 1 \+ 1 == 3", '#include "setup.hpp"', "NB_CHECK(1 + 1 == 3);", beside=True)
 
     def lesson_cells(self, name, words):
         """The cells of a lesson that begins with these options."""
@@ -188,7 +187,7 @@ class RunNotebook(unittest.TestCase):
     def test_a_planted_bug_stops_a_lesson_at_its_check(self):
         said = self.expect_failure(r'this does not hold: lesson->all_equal\(\)',
                                    *self.lesson_cells("lesson_05_tp_gather", "--bug forgotten_copy"),
-                                   beside=ROOT / "notebooks" / "setup.hpp")
+                                   beside=True)
         self.assertIn("elements differ", said)
 
     def test_a_library_that_is_not_there_is_said(self):
