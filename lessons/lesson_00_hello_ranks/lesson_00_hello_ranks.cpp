@@ -61,7 +61,7 @@ struct Local {
 std::string board_text(const Flat& board) {
   std::string text;
   for (const float number : board) text += (text.empty() ? "" : " ") + (number < 0 ? "·" : fmt::format("{}", number));
-  return visible_name(text, 48);
+  return visible_name(text, 48);  // in at most 48 characters
 }
 
 // A message needs two, and a grid of ranks is the next lesson: other worlds are refused before any rank is started.

@@ -20,16 +20,12 @@ namespace {
 // were sent and the peak above the input, as its numbers.
 using Calls = std::vector<NamedMatrix>;
 
-// Keeps the calls of the reader's function: it listens when the input is ready, and nothing of ours calls after that.
-struct CallLog : CallObserver {
+// What a rank holds for the judge. It keeps the calls of the reader's function: it listens when the input is ready, and
+// nothing of ours calls after that.
+struct Attempt : CallObserver {
   void begins(const Call& call) override { calls.push_back({text(call), {}}); }
-  Calls calls;
-};
 
-// What a rank holds for the judge.
-struct Attempt {
   Answer answer;
-  CallLog log;
   std::vector<NamedMatrix> result;  // what the reader's function made
   Calls calls;
 };
@@ -61,7 +57,6 @@ void take_answer(Rank& rank, Attempt& attempt) {
   rank.memory().restart_peak();
   attempt.result = attempt.answer();
   flush_prints();
-  attempt.calls = attempt.log.calls;
   attempt.calls.push_back({"", {}, rank.ledger().total().bytes_sent - sent, rank.memory().peak() - before});
 }
 
@@ -249,7 +244,7 @@ Verdict judge_layout(const std::string& function, const Task& task, const Option
   Lesson<Attempt> lesson(info, options);
   lesson.quiet_step("prepare", [&](Rank& rank, Attempt& attempt) {
     attempt.answer = task.prepare(rank);
-    for (Communicator* group : {&rank.dp(), &rank.tp(), &rank.pp()}) group->observe(attempt.log);
+    for (Communicator* group : {&rank.dp(), &rank.tp(), &rank.pp()}) group->observe(attempt);
   });
   // All of the input is ready on all ranks before anything of the reader's runs.
   std::string sentence;

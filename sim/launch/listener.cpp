@@ -256,8 +256,8 @@ void Listener::close() {
 
 OpenFile connect_to(const std::string& host, int port, const std::string& own_address, const Secret& secret,
                     steady_clock::time_point deadline) {
-  std::string reason = "there was no time to try";
-  while (steady_clock::now() < deadline) {
+  std::string reason, told = "there was no time to try";
+  for (bool first = true; steady_clock::now() < deadline; first = false) {
     const Addresses found = addresses_of(host, port, 0, reason);
     for (const addrinfo* to = found.get(); to != nullptr; to = to->ai_next) {
       // One host may have several addresses, and not all may answer.
@@ -267,13 +267,14 @@ OpenFile connect_to(const std::string& host, int port, const std::string& own_ad
       set(made, IPPROTO_TCP, TCP_NODELAY);
       if (shake_hands(made, secret, try_until, reason)) return made;
     }
+    if (first || steady_clock::now() < deadline) told = reason;  // a try that the deadline cut off found nothing out
     std::this_thread::sleep_for(std::min<steady_clock::duration>(
         kBetweenTries, std::max(deadline - steady_clock::now(), steady_clock::duration::zero())));
   }
   throw RunError(
       fmt::format("rank 0 was not found at {}:{}: {}; see that it runs there, that every rank has the same "
                   "secret, and that nothing between the hosts keeps them apart",
-                  visible_name(host), port, reason));
+                  visible_name(host), port, told));
 }
 
 }  // namespace muonwalk::sim

@@ -348,7 +348,7 @@ TEST_CASE("a rank that is there before rank 0 waits for it, and says what happen
   CHECK(early.get());
   CHECK(proven);
   Door door;
-  CHECK(refusal_of(door.port(), kOtherSecret, milliseconds(200)).find("with another secret") != std::string::npos);
+  CHECK(refusal_of(door.port(), kOtherSecret, seconds(2)).find("with another secret") != std::string::npos);
   CHECK(door.wait_for([&] { return door.turned_away > 0; }));
 }
 

@@ -164,6 +164,7 @@ class Examination {
     sort(others);
     choose(others, plain);
     if (e_.sure && !habits_.orthogonalizer) habits_.orthogonalizer = e_.by->by;
+    // Where momentum itself comes nearer, nothing was orthogonalized, by whatever coefficients.
     const bool orthogonal = plain.empty() || nearest.fit.distance < plain.front().fit.distance;
     if (!e_.sure && moments_.known && !s.moments.inputs.empty()) unexplained(s, nearest, orthogonal);
   }

@@ -126,7 +126,7 @@ Explanation nearest_recipe(const Subject& s) {
   for (const Input& input : s.moments.inputs) {
     const bool other = s.habits.nesterov && input.nesterov && *input.nesterov != *s.habits.nesterov;
     if (habit && input.kind.empty() && !other) best = nearer(s, s.meant, input, {*habit}, best);
-    // As near as the best of all came to the first matrix of its kind; another recipe is at least 3 % off.
+    // As near as the best of all ways came to a matrix of its kind; another recipe is at least 3 % off.
     if (best.fit.distance <= std::max(s.step.within(0.006), std::min(1.25 * reached, 0.015))) return best;
   }
   if (habit && best.fit.distance > 0.3) return best;  // no other recipe's rounding is so far off

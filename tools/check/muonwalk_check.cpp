@@ -136,6 +136,9 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   const CLI::App* const of_traces = trace_command(app, request);
   if (!sim::parse_command_line(app, argc, argv)) return 0;
+  for (const CLI::Option* each : app.get_options())
+    if (of_traces->parsed() && each->count() > 0 && each->get_name() != "--json")
+      throw UsageError(each->get_name() + " goes with a dump, and trace judges traces alone; leave one of the two out");
 
   std::vector<NamedPath> paths = {{"--json", request.json, PathUse::writes}, {"--html", request.html, PathUse::writes}};
   for (const auto& list : {request.dumps, request.save_load, request.traces})
@@ -171,7 +174,7 @@ int run(int argc, char** argv) {
     verdict.reason = error.what();
   }
   if (json != nullptr) write(json.get(), verdict_json(verdict));
-  if (!text.empty() && !verdict.parameters.empty()) sim::print_as(false, {}, [&] { return text; });
+  if (!verdict.parameters.empty()) sim::print_as(false, {}, [&] { return text; });
   if (verdict.verdict == Verdict::unjudgeable) throw UsageError(verdict.reason);
   return verdict.verdict == Verdict::clean ? 0 : 1;
 }

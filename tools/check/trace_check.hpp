@@ -28,11 +28,11 @@ std::vector<Parameter> matrices_of(const std::vector<std::string>& words);
 
 /// Holds the calls of the optimizer's steps in traces of a run, one file per rank or one for all, against the plan: of
 /// each rank how often it calls each collective, with how many bytes, and how often Newton–Schulz. What is counted lies
-/// in the ranges of the optimizer's steps, or anywhere in a trace that has none. Where no gradient is reduced there,
-/// the plan has no reduction either. What differs is named where it is the plan of another strategy, a step for each
-/// micro-batch, a wider type, padding, or a norm beside the plan. Returns the verdict, whose parameters are the calls
-/// of each rank, and what is printed. Throws UsageError where there is no collective, a rank that the grid has not, or
-/// no number of steps.
+/// in the ranges of the optimizer's steps, or anywhere in a trace that has none; Newton–Schulz counts anywhere. Where
+/// no gradient is reduced there, the plan has no reduction either. What differs is named where it is the plan of
+/// another strategy, a step for each micro-batch, a wider type, padding, or a norm beside the plan. Returns the
+/// verdict, whose parameters are the calls of each rank, and what is printed. Throws UsageError where there is no
+/// collective, a rank that the grid has not, or no number of steps.
 std::pair<DumpVerdict, std::vector<std::string>> check_trace(const std::vector<sim::TraceFile>& files,
                                                              const MeantStep& meant);
 

@@ -197,4 +197,8 @@ TEST_CASE("ranks are told apart, and what can't be judged is refused in a senten
     CHECK(no.outcome.err.find(sentence) != std::string::npos);
   }
   CHECK(checked({stepless}, with(kOne, {"--steps", "1"})).verdict == "differs");
+  const Checked page = checked({both[0]}, with(kOne, {"--html", folder.file("page.html")}));
+  CHECK(page.outcome.exit_code == 2);
+  CHECK(page.outcome.err.find("--html goes with a dump, and trace judges traces alone") != std::string::npos);
+  CHECK(checked({both[0]}, with(kOne, {"--replicas"})).outcome.exit_code == 2);
 }
