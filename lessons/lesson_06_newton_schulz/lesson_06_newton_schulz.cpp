@@ -153,6 +153,7 @@ void gather(Rank& rank, Local& local) {
 void orthogonalize_whole(Rank& rank, Local& local) {
   MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
   if (rank.bug("four_steps")) settings.newton_schulz.steps = 4;
+  if (rank.bug("cubic")) settings.newton_schulz.quintic = {1.5f, -0.5f, 0.0f};
   if (rank.bug("one_rank_in_bf16") && rank.place.tp == 0) settings.newton_schulz.precision = Precision::bf16;
 
   if (rank.bug("block_wise")) {
@@ -164,10 +165,6 @@ void orthogonalize_whole(Rank& rank, Local& local) {
       blocks.insert(blocks.end(), block.flat().begin(), block.flat().end());
     }
     local.orthogonal = join_slices(blocks, {kShape.rows, kShape.cols / tp}, SplitDim::columns, tp);
-  } else if (rank.bug("cubic")) {
-    NewtonSchulzSettings textbook;
-    textbook.quintic = {1.5f, -0.5f, 0.0f};
-    local.orthogonal = newton_schulz(local.whole, textbook);
   } else {
     local.orthogonal = orthogonalize(local.whole, settings, "down");
   }

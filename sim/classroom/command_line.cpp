@@ -14,6 +14,7 @@
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/chain_product.hpp"
+#include "src/numerics/newton_schulz_steps.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
@@ -123,6 +124,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   CLI::App app{fmt::format("{}", fmt::join(wrap_text(info.question, 0), "\n")), info.name};
   int dp = options.grid.dp(), tp = options.grid.tp(), pp = options.grid.pp();
   bool list_bugs = false;
+  options.products = info.products;
   app.allow_extras();  // named below, in a sentence of ours
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   const auto sizes = {app.add_option("--dp", dp, fmt::format("data-parallel ranks (default {})", dp)),
@@ -226,6 +228,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                     "with lesson 04, 06 or 09",
                     info.name));
   if (options.products == Products::chain) chain_kernel();  // refuses a MUONWALK_CHAIN that can't be run
+  if (options.products == Products::eigen) eigen_code();    // and this a MUONWALK_EIGEN
   if (products->count() > 0 && info.fp32_only)
     throw UsageError(fmt::format(
         "--products {} would change nothing in {}, which multiplies no matrices; try it with lesson 06 or 09",

@@ -147,7 +147,6 @@ int exit_code_of(const std::string& name, const std::function<int()>& program) {
 LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     : info_(std::move(info)), program_(true), state_(std::make_unique<State>(*this)) {
   options_.grid = grid;
-  options_.products = info_.products;
   reset_inherited_signals();
   guarded([&] {
     open_standard_files();
