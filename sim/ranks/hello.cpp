@@ -8,6 +8,7 @@
 #include "sim/ranks/reports.hpp"
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/newton_schulz.hpp"
+#include "src/numerics/newton_schulz_steps.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
@@ -101,7 +102,7 @@ Hello own_hello(const Launch& launch, const std::string& program, const std::vec
           common_arguments(arguments),
           build_of_this_program(),
           chain_kernel().name,
-          digest_of_products(Products::eigen),
+          std::string(eigen_code().name) + " " + digest_of_products(Products::eigen),
           digest_of_products(Products::chain),
           visible_name(host_name(), 64),
           content_of("/proc/sys/kernel/random/boot_id"),
@@ -131,8 +132,8 @@ std::string refusal_of(const Hello& own, const Hello& theirs, Products products)
         "results could never be equal; {}",
         who(theirs), who(own), eigen ? "eigen" : "chain", eigen ? theirs.with_eigen : theirs.with_chain,
         eigen ? own.with_eigen : own.with_chain,
-        eigen ? "build the program in the same way on both, or use --products chain, which gives the same bits on any "
-                "processor"
+        eigen ? "build the program in the same way on both, with one MUONWALK_EIGEN, or use --products chain, which "
+                "gives the same bits on any processor"
               : "build the program from the same sources on both");
   return "";
 }

@@ -20,7 +20,7 @@ struct Hello {
   std::string arguments;   ///< the command line, without what may differ from rank to rank
   std::string build;       ///< digest of the program and its library
   std::string chain;       ///< the kernel that multiplies in the engine chain
-  std::string with_eigen;  ///< digest of small products in the engine eigen, in fp32 and bf16
+  std::string with_eigen;  ///< eigen_code() and a digest of its small products, in fp32 and bf16
   std::string with_chain;  ///< digest of small products in the engine chain
   std::string host;        ///< this host's name
   std::string boot;        ///< tells which processes share a clock; empty where the system does not say

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <stdexcept>
-#include <string>
 
-#include "src/errors.hpp"
-#include "src/text/names.hpp"
+#include "src/numerics/code_for_processor.hpp"
 
 namespace muonwalk {
 
@@ -63,28 +60,13 @@ Index first_column_of(const ChainProduct& p, Index panel_cols, int part, int par
   return std::min(panel * panel_cols, p.cols);
 }
 
-const ChainKernel& chosen_kernel() {
-  const std::vector<const ChainKernel*> kernels = chain_kernels();
-  const char* const name = std::getenv("MUONWALK_CHAIN");
-  if (name == nullptr) return *kernels.back();
-  std::string names;
-  for (const ChainKernel* kernel : kernels) {
-    if (std::string(kernel->name) == name) return *kernel;
-    names += std::string(names.empty() ? "" : ", ") + kernel->name;
-  }
-  throw UsageError("MUONWALK_CHAIN=" + as_typed(name) +
-                   " names no code for chains that this processor can run; it can run " + names);
-}
-
 }  // namespace
 
 std::vector<const ChainKernel*> chain_kernels() {
   std::vector<const ChainKernel*> kernels = {&chain_kernel_plain};
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) kernels.push_back(&chain_kernel_avx2);
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
+  const bool avx512 = has_avx512();
   // Intel's processors have vdpbf16ps, but it is slow there: an Intel Xeon of 2023 multiplies 103 GFLOP/s a core with
   // it, and 209 with fused multiply-adds. On AMD's Zen 4, 233 and 116 were measured.
   const bool pairs_are_fast = __builtin_cpu_is("amd");
@@ -96,7 +78,7 @@ std::vector<const ChainKernel*> chain_kernels() {
 }
 
 const ChainKernel& chain_kernel() {
-  static const ChainKernel& kernel = chosen_kernel();
+  static const ChainKernel& kernel = chosen_code(chain_kernels(), "MUONWALK_CHAIN", "chains");
   return kernel;
 }
 

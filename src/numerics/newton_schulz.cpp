@@ -6,11 +6,17 @@
 
 #include "src/errors.hpp"
 #include "src/numerics/bfloat16.hpp"
+#include "src/numerics/code_for_processor.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {
+
+extern const EigenCode eigen_code_base;
+#ifdef __x86_64__
+extern const EigenCode eigen_code_avx512;
+#endif
 
 namespace {
 
@@ -135,14 +141,27 @@ void divide_by_norm(Matrix& x, double squares, const NewtonSchulzSettings& setti
   if (settings.precision == Precision::bf16) round_to_bf16(x.data(), x.size());
 }
 
+std::vector<const EigenCode*> eigen_codes() {
+  std::vector<const EigenCode*> codes = {&eigen_code_base};
+#ifdef __x86_64__
+  if (has_avx512()) codes.push_back(&eigen_code_avx512);
+#endif
+  return codes;
+}
+
+const EigenCode& eigen_code() {
+  static const EigenCode& code = chosen_code(eigen_codes(), "MUONWALK_EIGEN", "Eigen's products");
+  return code;
+}
+
 void newton_schulz_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
-  (settings.products == Products::eigen ? eigen_gram : chain_gram)(x, settings, buffers);
+  (settings.products == Products::eigen ? eigen_code().gram : chain_gram)(x, settings, buffers);
 }
 
 void newton_schulz_update(Matrix& x, int step, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   NewtonSchulzSettings of_step = settings;
   of_step.quintic = quintic_of(settings, step);
-  (settings.products == Products::eigen ? eigen_update : chain_update)(x, of_step, buffers);
+  (settings.products == Products::eigen ? eigen_code().update : chain_update)(x, of_step, buffers);
   std::swap(x, buffers.next);
 }
 

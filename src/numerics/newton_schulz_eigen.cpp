@@ -2,16 +2,27 @@
 //
 //     A = X Xᵀ        B = b A + (c A) A        X ← a X + B X
 //
-// What is not on the blackboard are the stripes. Each product is computed 64 rows of its result at a time: that is the
-// work of one thread, it keeps what Eigen copies in the nearer caches, and as A and B are symmetric, a stripe of them
-// needs to go only as far as the diagonal. A product's bits depend on its shape. So the stripes depend on the matrix
-// and on nothing else, and Eigen itself uses no threads (EIGEN_DONT_PARALLELIZE, in cmake/eigen_files.cmake).
+// What is not on the blackboard are the stripes. Each product is computed 64 or 192 rows of its result at a time: that
+// is the work of one thread, it keeps what Eigen copies in the nearer caches, and as A and B are symmetric, a stripe of
+// them needs to go only as far as the diagonal. A product's bits depend on its shape. So the stripes depend on the
+// matrix and on nothing else, and Eigen itself uses no threads (EIGEN_DONT_PARALLELIZE, in cmake/eigen_files.cmake).
+//
+// This is compiled once more by newton_schulz_eigen_avx512.cpp, which defines EIGEN_CODE and EIGEN_CODE_NAME.
 
 #include <algorithm>
 
 #include "src/numerics/bfloat16.hpp"
 #include "src/numerics/eigen_view.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
+
+#ifndef EIGEN_CODE
+#define EIGEN_CODE eigen_code_base
+#ifdef __AVX2__
+#define EIGEN_CODE_NAME "avx2"
+#else
+#define EIGEN_CODE_NAME "plain"
+#endif
+#endif
 
 namespace muonwalk {
 
@@ -20,7 +31,8 @@ namespace {
 using View = Eigen::Map<EigenMatrix>;
 using ConstView = Eigen::Map<const EigenMatrix>;
 
-constexpr Index stripe_rows = 64;
+// Eigen copies all of the right factor for each stripe: of large matrices that costs more than what stripes save.
+Index stripe_rows_of(Index all_rows) { return all_rows < 1024 ? 64 : 192; }
 
 // Eigen cuts its products into blocks by the sizes of the caches, and the blocks decide bits: so they are fixed.
 void fix_cache_sizes() {
@@ -34,6 +46,7 @@ void fix_cache_sizes() {
 // stripe(top, rows) for all rows of a result.
 template <class Stripe>
 void in_stripes(Index all_rows, int threads, const Stripe& stripe) {
+  const Index stripe_rows = stripe_rows_of(all_rows);
   const Index stripes = (all_rows + stripe_rows - 1) / stripe_rows;
   const auto at = [&](Index s) { stripe(s * stripe_rows, std::min(stripe_rows, all_rows - s * stripe_rows)); };
   if (threads <= 1) {
@@ -142,15 +155,13 @@ void update_in_bf16(ConstView x, View a, View b, View ca, View next, const Newto
   });
 }
 
-}  // namespace
-
-void eigen_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+void gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   if (x.empty()) return;
   fix_cache_sizes();
   gram(eigen_view(x), eigen_view(buffers.a), settings);
 }
 
-void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+void update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   if (x.empty()) return;
   fix_cache_sizes();
   View a = eigen_view(buffers.a), b = eigen_view(buffers.b), next = eigen_view(buffers.next);
@@ -162,5 +173,10 @@ void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonS
     update_in_bf16(eigen_view(x), a, b, eigen_view(buffers.scaled), next, settings);
   }
 }
+
+}  // namespace
+
+extern const EigenCode EIGEN_CODE;
+const EigenCode EIGEN_CODE = {EIGEN_CODE_NAME, gram, update};
 
 }  // namespace muonwalk

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "src/numerics/chain_kernel.hpp"
 #include "src/numerics/newton_schulz_settings.hpp"
@@ -18,13 +19,26 @@ struct NewtonSchulzBuffers {
   Matrix next;    // a X + B X, m × n
 };
 
-/// A step in two halves, in Eigen's words or with chains: buffers.a = X Xᵀ from X, m × n; then buffers.next = a X + B X
-/// from X and buffers.a. Between them A can be added up over the pieces of a larger matrix. Both use the settings'
-/// precision and threads, and the second their quintic, lines, and from_the_right, with which it is Bᵀ: X is a tall
-/// matrix's transpose.
+/// The two halves of a step in Eigen's words, compiled for one kind of processor. Between two kinds, the last bits may
+/// differ.
+struct EigenCode {
+  using Half = void (*)(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+  const char* name;  ///< "plain", "avx2" or "avx512"
+  Half gram, update;
+};
+
+/// Those that this processor can run, the best one last.
+std::vector<const EigenCode*> eigen_codes();
+
+/// The last of them, or the one that the environment variable MUONWALK_EIGEN names. Throws UsageError when it names
+/// none that this processor can run.
+const EigenCode& eigen_code();
+
+/// A step in two halves, with chains or, by eigen_code(), in Eigen's words: buffers.a = X Xᵀ from X, m × n; then
+/// buffers.next = a X + B X from X and buffers.a. Between them A can be added up over the pieces of a larger matrix.
+/// Both use the settings' precision and threads, and the second their quintic, lines, and from_the_right, with which it
+/// is Bᵀ: X is a tall matrix's transpose.
 /// @{
-void eigen_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
-void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
 void chain_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
 void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
 /// @}

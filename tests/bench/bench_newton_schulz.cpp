@@ -15,6 +15,7 @@
 
 #include "src/numerics/eigen_view.hpp"
 #include "src/numerics/newton_schulz.hpp"
+#include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/philox.hpp"
 #include "tests/bench/flops_by_halves.hpp"
 #include "tests/bench/multiply_add_peak.hpp"
@@ -126,9 +127,9 @@ int main() {
   compare_engines(128, 128, 51);
   compare_engines(100, 100, 51);
   std::printf(
-      "\n\"done\" counts 3 m²n + m³ a step, in bf16 3 m²n + 2 m³: half of a symmetric product is mirrored. Engine "
-      "eigen "
-      "is\ncompiled for AVX2 at most; the peak is that of the widest vectors.\n\n");
+      "\n\"done\" counts 3 m²n + m³ a step, in bf16 3 m²n + 2 m³: half of a symmetric product is mirrored. The "
+      "peak\nis that of the widest vectors; plain Eigen is compiled for AVX2 at most, engine eigen is \"%s\" here.\n\n",
+      eigen_code().name);
   if (std::thread::hardware_concurrency() < 2) {
     std::printf("two threads against one: not measured, because this machine has one processor.\n");
     return 0;

@@ -5,7 +5,7 @@ namespace muonwalk::bench {
 /// What a processor multiplies and adds with, in registers.
 enum class MultiplyAdd {
   widest,  ///< fused multiply-adds of float32 in the widest vectors that this is compiled for
-  avx2,    ///< the same in vectors of at most 256 bits, for which Eigen is compiled
+  avx2,    ///< the same in vectors of at most 256 bits, which Eigen's code without AVX-512 uses
   pairs,   ///< pairs of bfloat16 (vdpbf16ps); 0 where this is compiled for a processor that has none
 };
 

@@ -259,7 +259,7 @@ TEST_CASE("a process with other bits or another protocol is refused; another bui
   {
     MadeUpAgent other(faulty({}));
     sim::Hello hello = other.hello(faulty({}));
-    hello.with_eigen[0] = hello.with_eigen[0] == '0' ? '1' : '0';
+    hello.with_eigen.back() = hello.with_eigen.back() == '0' ? '1' : '0';
     hello.host = "babbage";
     other.say(hello.text());
     other.expect_refused({"rank 1 on babbage", "rank 0 on " + host_name(), "computes other bits", "--products chain"});

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "src/numerics/newton_schulz_steps.hpp"
+
 using namespace muonwalk;
 using namespace muonwalk::sim;
 
@@ -70,8 +72,12 @@ TEST_CASE("Hello: a processor has one digest per engine, the same each time, and
   CHECK(first.with_eigen == second.with_eigen);
   CHECK(first.with_chain == second.with_chain);
   CHECK(first.with_eigen != first.with_chain);
-  CHECK(first.with_eigen.size() == 32);  // fp32 and bf16
-  CHECK(first.with_eigen.substr(0, 16) != first.with_eigen.substr(16));
+  CHECK(first.with_chain.size() == 32);  // fp32 and bf16
+  CHECK(first.with_chain.substr(0, 16) != first.with_chain.substr(16));
+  // Larger products can differ where small ones don't, so the code is named too.
+  const std::string name = eigen_code().name + std::string(" ");
+  CHECK(first.with_eigen.find(name) == 0);
+  CHECK(first.with_eigen.size() == name.size() + 32);
   CHECK(first.build == second.build);
   CHECK(first.build.size() == 16);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <vector>
@@ -161,4 +162,43 @@ TEST_CASE("newton_schulz_flops: 20 m²n + 10 m³ in five steps, of either orient
   CHECK(newton_schulz_flops(876, 676) == newton_schulz_flops(676, 876));
   CHECK(newton_schulz_flops(3, 4, 2) == 2 * (4 * 9 * 4 + 2 * 27));
   CHECK(newton_schulz_flops(0, 4) == 0);
+}
+
+TEST_CASE("eigen_codes: all that this processor can run, the chosen one last; MUONWALK_EIGEN chooses another") {
+  std::vector<std::string> names;
+  for (const EigenCode* code : eigen_codes()) names.push_back(code->name);
+#ifdef __AVX2__
+  std::vector<std::string> expected = {"avx2"};
+#else
+  std::vector<std::string> expected = {"plain"};
+#endif
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    expected.push_back("avx512");
+#endif
+  CHECK(names == expected);
+  const char* const chosen = std::getenv("MUONWALK_EIGEN");
+  CHECK(std::string(eigen_code().name) == (chosen == nullptr ? expected.back() : chosen));
+}
+
+TEST_CASE("eigen_codes: sums of whole numbers are exact, so there every code has the same bits") {
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 8}, Shape{16, 16}, Shape{17, 33}, Shape{65, 131}, Shape{200, 201}})
+    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+      CAPTURE(shape_text(shape.rows, shape.cols));
+      Matrix x = random_matrix({9, 1}, shape.rows, shape.cols);
+      for (float& value : x.flat()) value = std::round(value);
+      NewtonSchulzSettings settings = with(Products::eigen, precision);
+      settings.quintic = {2, -1, 0.5f};
+      const auto step_of = [&](const EigenCode& code) {
+        NewtonSchulzBuffers buffers(shape.rows, shape.cols, precision);
+        code.gram(x, settings, buffers);
+        code.update(x, settings, buffers);
+        return buffers.next;
+      };
+      for (const EigenCode* code : eigen_codes()) {
+        CAPTURE(std::string(code->name));
+        REQUIRE(same_bits(step_of(*code), step_of(*eigen_codes().front())));
+      }
+    }
 }

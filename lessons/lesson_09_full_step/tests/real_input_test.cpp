@@ -383,6 +383,10 @@ TEST_CASE("lesson 09 on files: --products chain writes the same bytes with the c
   CHECK(refused.err.find(
             "MUONWALK_CHAIN=abacus names no code for chains that this processor can run; it can run plain") !=
         std::string::npos);
+  const Outcome no_eigen = Files().run({}, [] { setenv("MUONWALK_EIGEN", "abacus", 1); });
+  CHECK(no_eigen.exit_code == 2);
+  CHECK(no_eigen.err.find("MUONWALK_EIGEN=abacus names no code for Eigen's products that this processor can run") !=
+        std::string::npos);
 }
 
 TEST_CASE("lesson 09, small: either engine, ranks as processes and as fibers, one thread per rank or three") {
