@@ -92,8 +92,8 @@ StepReports RankWatch::wait_for_run(int run, const std::string& title) {
   stopped_since_.assign(ranks_.size(), -1);
   heard_of_at_.assign(ranks_.size(), 0);
   double first_sign = -1;
-  while (true) {
-    wait_for_news();
+  for (bool first = true;; first = false) {
+    if (!first) wait_for_news();  // ranks may have been ahead, and this run's news be here
     bool all = true, all_lost = true, some_lost = false, cause_known = false;
     for (auto& rank : ranks_) {
       if (rank->finished(run)) continue;

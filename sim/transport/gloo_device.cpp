@@ -6,6 +6,9 @@
 #include <gloo/transport/tcp/device.h>
 #endif
 #include <sched.h>
+#ifdef __linux__
+#include <sys/timerfd.h>
+#endif
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <initializer_list>
 #include <mutex>
 #include <stdexcept>
@@ -42,12 +46,6 @@ namespace socket_transport = gloo::transport::tcp;
 std::atomic<int> ranks_connecting{0};
 std::atomic<GlooDevice::LastWords> last_words{nullptr};
 std::terminate_handler usual_end = nullptr;
-
-class Connecting {
- public:
-  Connecting() { ++ranks_connecting; }
-  ~Connecting() { --ranks_connecting; }
-};
 
 [[noreturn]] void end_of_process() {
   if (ranks_connecting > 0) {
@@ -114,10 +112,80 @@ class BatchScope {
 #endif
 };
 
+// Whenever a pair has found its peer, Gloo waits until its event loop has turned, which it does every 10 ms while
+// nothing happens, pair after pair. While somebody connects, a timer has it turn every millisecond.
+#ifdef __linux__
+class QuickTurns : public socket_transport::Handler {
+ public:
+  explicit QuickTurns(const std::shared_ptr<gloo::transport::Device>& device)
+      : device_(std::static_pointer_cast<socket_transport::Device>(device)),
+        timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+    if (timer_ >= 0) device_->registerDescriptor(timer_, EPOLLIN, this);
+  }
+  // Only the loop's own thread can take a descriptor from it without waiting for a turn.
+  ~QuickTurns() override {
+    if (timer_ < 0) return;  // without files for one it is slower, and nothing else
+    std::future<void> ended = ended_->get_future();
+    ends_ = true;
+    set_timer(1000000);
+    ended.wait();
+    close(timer_);
+  }
+  void begin() {
+    if (++users_ == 1) set_timer(1000000);
+  }
+  void end() {
+    if (--users_ == 0) set_timer(0);
+  }
+
+  void handleEvents(int) override {
+    std::uint64_t times;
+    if (read(timer_, &times, sizeof times) < 0 || !ends_) return;
+    const auto ended = ended_;
+    device_->unregisterDescriptor(timer_, this);
+    ended->set_value();
+  }
+
+ private:
+  void set_timer(long nanoseconds) {
+    const itimerspec every = {{0, nanoseconds}, {0, nanoseconds}};
+    timerfd_settime(timer_, 0, &every, nullptr);
+  }
+
+  std::shared_ptr<socket_transport::Device> device_;
+  const int timer_;
+  std::atomic<int> users_{0};
+  std::atomic<bool> ends_{false};
+  std::shared_ptr<std::promise<void>> ended_ = std::make_shared<std::promise<void>>();
+};
+#else
+struct QuickTurns {
+  explicit QuickTurns(const std::shared_ptr<gloo::transport::Device>&) {}
+  void begin() {}
+  void end() {}
+};
+#endif
+
+class Connecting {
+ public:
+  explicit Connecting(QuickTurns& turns) : turns_(turns) {
+    ++ranks_connecting;
+    turns_.begin();
+  }
+  ~Connecting() {
+    turns_.end();
+    --ranks_connecting;
+  }
+
+ private:
+  QuickTurns& turns_;
+};
+
 }  // namespace
 
 struct GlooDevice::State {
   std::shared_ptr<gloo::transport::Device> device;
+  std::unique_ptr<QuickTurns> turns;
   LostPeerWatch watch;  // of the waits of all groups
 };
 
@@ -127,6 +195,7 @@ GlooDevice::GlooDevice(const std::string& address) : state_(std::make_shared<Sta
     // The event loop's thread inherits the policy of this one.
     const BatchScope batch;
     state_->device = socket_transport::CreateDevice(socket_transport::attr(address.c_str()));
+    state_->turns = std::make_unique<QuickTurns>(state_->device);
   } catch (const std::exception& error) {
     if (const std::string what = shortage(error, {EADDRINUSE}); !what.empty())
       throw RunError("Gloo can't be started: " + what);
@@ -155,7 +224,7 @@ std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, 
                                 " was to be connected in group " + name + ", but ranks go from 0 to size − 1");
   if (size == 1) return std::make_unique<GroupOfOne>();
   hear_the_end();
-  const Connecting connecting;
+  const Connecting connecting(*state_->turns);
   try {
     GlooMesh mesh =
         connect_mesh(state_->device, name, rank, size, store, secret != nullptr ? *secret : store.secret(), timeout);
