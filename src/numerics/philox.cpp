@@ -22,7 +22,12 @@ constexpr std::uint32_t high(std::uint64_t value) { return static_cast<std::uint
 // count. Processors multiply such lanes in one instruction, which compilers don't find by themselves.
 constexpr std::uint64_t lower_half = 0xFFFFFFFFu;
 inline std::uint64_t product(std::uint64_t a, std::uint32_t b) { return (a & lower_half) * b; }
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+using Words = std::uint64_t __attribute__((vector_size(64)));
+inline Words product(Words a, std::uint32_t b) {
+  return Words(_mm512_maskz_mul_epu32(0xff, __m512i(a), __m512i(Words{} + b)));
+}
+#elif defined(__AVX2__)
 using Words = std::uint64_t __attribute__((vector_size(32)));
 inline Words product(Words a, std::uint32_t b) { return Words(_mm256_mul_epu32(__m256i(a), __m256i(Words{} + b))); }
 #elif defined(__SSE2__)
