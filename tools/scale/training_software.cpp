@@ -4,40 +4,33 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
+#include "tools/scale/muonwalk_scale_texts.hpp"
 
 namespace muonwalk::sim {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TrainingSoftware, name, product_efficiency, fitted_on, reads_curve,
+                                                host_seconds_per_layer, node_hop_seconds, pipeline_rank_seconds,
+                                                slow_path_nodes, node_link_share, group_seconds_per_doubling,
+                                                remap_seconds_per_gibibyte, usable_share, elementwise_share,
+                                                logit_share, gradient_bytes, fresh_gradient_bytes,
+                                                keeps_gathered_inputs, fused_attention, stages_by_cost, source)
+
 namespace {
 
-TrainingSoftware nanotron() {
-  TrainingSoftware software;
-  software.name = "nanotron";
-  for (const FittedConstant& each : fitted_constants()) software.*each.member = each.value;
-  software.fitted_on = "H100";
-  software.slow_path_nodes = 64;
-  software.fresh_gradient_bytes = 2;
-  software.keeps_gathered_inputs = true;
-  software.stages_by_cost = true;
-  software.source = "huggingface/nanotron (public source); constants fitted to the runs of the Ultra-Scale Playbook";
-  return software;
-}
-
-// Nothing is fitted to its step times: what is known of the hardware, and no cost of a host.
-TrainingSoftware megatron() {
-  TrainingSoftware software;
-  software.name = "megatron";
-  software.reads_curve = true;
-  software.fused_attention = false;
-  software.source = "Korthikanti et al., 'Reducing Activation Recomputation in Large Transformer Models', 2022";
-  return software;
+// A part of software.json.
+const nlohmann::json& facts(const char* part) {
+  static const nlohmann::json all = nlohmann::json::parse(page_texts::software);
+  return all.at(part);
 }
 
 const std::vector<TrainingSoftware>& known_software() {
-  static const std::vector<TrainingSoftware> all = {nanotron(), megatron()};
+  static const std::vector<TrainingSoftware> all = facts("software");
   return all;
 }
 
@@ -112,25 +105,22 @@ const TrainingSoftware& software_of(const std::string& name) {
 }
 
 const std::vector<FittedConstant>& fitted_constants() {
-  static const std::vector<FittedConstant> all = {
-      {&TrainingSoftware::product_efficiency, "product efficiency", 0.493, "1",
-       "share of the accelerator's peak that matrix products reach; it does not grow with the width of the model"},
-      {&TrainingSoftware::host_seconds_per_layer, "host seconds per layer", 4.46e-3, "s",
-       "forward and backward of one layer are not launched faster than this, however small they are"},
-      {&TrainingSoftware::node_hop_seconds, "node hop seconds", 0.49e-3, "s",
-       "latency per layer and hop of the ring of a TP group that leaves its node: about eight collectives of 60 µs"},
-      {&TrainingSoftware::pipeline_rank_seconds, "pipeline rank seconds", 2.09e-3, "s",
-       "what a layer takes longer to launch per TP rank in pipelines over several nodes: the software's slow path"},
-      {&TrainingSoftware::node_link_share, "node link share", 0.636, "1",
-       "share of the links out of a node that the collectives of training reach, all GPUs of the node together"},
-      {&TrainingSoftware::group_seconds_per_doubling, "group seconds per doubling", 0.020, "s",
-       "what a collective over DP ranks waits, per doubling of the nodes: for its latency and for the slowest rank"},
-      {&TrainingSoftware::remap_seconds_per_gibibyte, "remap seconds per GiB", 0.1, "s",
-       "what a micro-batch loses per GiB beyond the card, with one stage or on one node: the allocator frees memory "
-       "and maps it again"},
-      {&TrainingSoftware::usable_share, "usable share", 0.825, "1",
-       "share of the card that counted memory can fill: the rest is context, NCCL's buffers and fragments"}};
+  static const std::vector<FittedConstant> all = [] {
+    std::vector<FittedConstant> constants;
+    for (const nlohmann::json& each : facts("fitted"))
+      constants.push_back({each.at("name"), facts("software").at(0).at(each.at("member").get<std::string>()),
+                           each.at("unit"), each.at("meaning")});
+    return constants;
+  }();
   return all;
+}
+
+TrainingSoftware fitted_without(const std::string& part) {
+  const nlohmann::json& kept = facts("fitted_without");
+  if (!kept.contains(part)) throw std::invalid_argument("no fit was kept without " + part);
+  nlohmann::json software = facts("software").at(0);
+  for (const auto& [name, value] : kept.at(part).items()) software.at(name) = value;
+  return software;
 }
 
 }  // namespace muonwalk::sim

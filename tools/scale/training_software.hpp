@@ -74,15 +74,18 @@ struct TrainingSoftware {
 /// A constant that was fitted to the runs of 1B, 3B and 8B models in records/ultrascale_runs.csv. All of these hold for
 /// every model, layout and number of nodes; all else was published or is counted.
 struct FittedConstant {
-  double TrainingSoftware::*member;  ///< The member that it is the value of, for nanotron.
-  const char* name;                  ///< "product efficiency"
+  std::string name;  ///< "product efficiency"
   double value;
-  const char* unit;     ///< "s"; "1" for a share
-  const char* meaning;  ///< What it is, and why it is there.
+  std::string unit;     ///< "s"; "1" for a share
+  std::string meaning;  ///< What it is, and why it is there.
 };
 
 /// The fitted constants, those of time first.
 const std::vector<FittedConstant>& fitted_constants();
+
+/// nanotron with what is fitted to all clean runs but those of this model, or on these nodes: "1B", "8 nodes". Throws
+/// std::invalid_argument for another part.
+TrainingSoftware fitted_without(const std::string& part);
 
 /// The programs that the cost model knows, "nanotron" first.
 std::vector<std::string> software_names();

@@ -8,7 +8,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "src/errors.hpp"
@@ -158,43 +157,12 @@ std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& 
 
 namespace {
 
-constexpr double TrainingSoftware::*kTimeConstants[] = {
-    &TrainingSoftware::product_efficiency, &TrainingSoftware::host_seconds_per_layer,
-    &TrainingSoftware::node_hop_seconds,   &TrainingSoftware::pipeline_rank_seconds,
-    &TrainingSoftware::node_link_share,    &TrainingSoftware::group_seconds_per_doubling};
-
-// What `refitted` (tests/refitted.hpp) finds for all clean runs but those of a part, in the order of kTimeConstants.
-struct KeptFit {
-  const char* without;
-  double constants[std::size(kTimeConstants)];
-};
-constexpr KeptFit kKeptFits[] = {{"1B", {0.49793, 0.004417973, 0.0004582407, 0.002212941, 0.6801459, 0.02966902}},
-                                 {"3B", {0.4978812, 0.00446, 0.0005239604, 0.001973889, 0.6064401, 0.01714678}},
-                                 {"8B", {0.4881667, 0.00446, 0.000519792, 0.00204902, 0.6237081, 0.01942308}},
-                                 {"1 node", {0.4881188, 0.00446, 0.00049, 0.00209, 0.6487836, 0.02}},
-                                 {"2 nodes", {0.4881188, 0.00446, 0.0004998, 0.00209, 0.6115385, 0.01923077}},
-                                 {"4 nodes", {0.493, 0.00446, 0.0005045545, 0.00209, 0.6173559, 0.01941371}},
-                                 {"8 nodes", {0.493, 0.00446, 0.0004998, 0.00209, 0.6300069, 0.02000769}},
-                                 {"16 nodes", {0.49793, 0.00446, 0.0005045545, 0.00209, 0.6172953, 0.01941371}},
-                                 {"32 nodes", {0.493, 0.00446, 0.00049, 0.00209, 0.6801459, 0.021816}},
-                                 {"64 nodes", {0.493, 0.00446, 0.0004718519, 0.002069307, 0.64872, 0.0204}}};
-
 // The part that a run belongs to: "1B", "8 nodes".
 std::string part_of(const PublishedRun& run, HeldOut what) {
   return what == HeldOut::size ? run.model : count_text(run.layout.nodes, "node");
 }
 
 }  // namespace
-
-TrainingSoftware fitted_without(const std::string& part) {
-  const auto kept = std::find_if(std::begin(kKeptFits), std::end(kKeptFits),
-                                 [&part](const KeptFit& each) { return part == each.without; });
-  if (kept == std::end(kKeptFits)) throw std::invalid_argument("no fit was kept without " + part);
-  TrainingSoftware software = software_of("nanotron");
-  for (std::size_t i = 0; i < std::size(kTimeConstants); ++i) software.*kTimeConstants[i] = kept->constants[i];
-  if (part == count_text(software.slow_path_nodes, "node")) software.slow_path_nodes = 0;
-  return software;
-}
 
 std::vector<RunOutcome> held_out_outcomes(const PublishedRuns& carried, HeldOut what) {
   std::map<std::string, TrainingSoftware> fits;
@@ -276,10 +244,9 @@ std::string held_out_table(const PublishedRuns& runs) {
 std::string constant_lines() {
   std::string text = "Fitted, and valid for all models, layouts and numbers of nodes:\n";
   for (const FittedConstant& each : fitted_constants())
-    text += lines_text(
-                paragraph(fmt::format("{} = {:.4g}{}: {}", each.name, each.value,
-                                      each.unit == std::string("1") ? "" : fmt::format(" {}", each.unit), each.meaning),
-                          2, 4)) +
+    text += lines_text(paragraph(fmt::format("{} = {:.4g}{}: {}", each.name, each.value,
+                                             each.unit == "1" ? "" : fmt::format(" {}", each.unit), each.meaning),
+                                 2, 4)) +
             "\n";
   return text;
 }

@@ -49,12 +49,9 @@ Scores scores_of(const std::vector<RunOutcome>& outcomes);
 enum class HeldOut { size, nodes };
 
 /// The outcomes of the runs that the program carries, each with constants that were fitted to the runs
-/// of other sizes, or on other numbers of nodes. Those fits are kept here. Where the runs that slow_path_nodes was read
-/// off are left out, there is no such number.
+/// of other sizes, or on other numbers of nodes. Those fits are in software.json. Where the runs that slow_path_nodes
+/// was read off are left out, there is no such number.
 std::vector<RunOutcome> held_out_outcomes(const PublishedRuns& carried, HeldOut what);
-
-/// The software that held_out_outcomes takes for the runs of this model, or on these nodes: "1B", "8 nodes".
-TrainingSoftware fitted_without(const std::string& part);
 
 /// Spearman's rank correlation, ties at their mean rank; 0 where one side does not vary. Both have the same length.
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);

@@ -27,7 +27,7 @@ inline double misfit(const std::vector<const PublishedRun*>& runs, const Trainin
 
 /// The software with the six constants of its time fitted to these runs alone, from `start` on: each is made larger or
 /// smaller as long as that makes the misfit smaller, in steps from 8 % down to 1 %. The two constants of memory stay as
-/// they are. Returns `start` where there are no runs. What validation.cpp keeps was found by this.
+/// they are. Returns `start` where there are no runs. What software.json keeps was found by this.
 inline TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& start) {
   constexpr int kMostRounds = 12;
   TrainingSoftware best = start;
