@@ -3,11 +3,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -23,28 +23,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t max_key_bytes = 118;
 constexpr std::size_t bells = 256;  // a power of two
 
 // All of the key store starts as zeros, which is an empty entry. An entry is claimed by writing its hash (the one step
 // that two ranks may compete for), filled, and then marked as written; from then on it never changes.
 struct Entry {
-  std::atomic<std::uint64_t> hash;
+  std::atomic<std::uint64_t> hash;     // stands for the key: of 10⁴ keys, two are alike once in 10¹¹ runs
   std::atomic<std::uint32_t> written;  // 0: it is empty, or its writer is not done
   std::uint32_t value_bytes;
-  std::uint16_t key_bytes;
-  char key[max_key_bytes];
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
               "the board is shared by processes, so its atomics must not hide a lock");
 
-// FNV-1a. Never 0, which means "empty".
-std::uint64_t hash_of(const std::string& key) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash == 0 ? 1 : hash;
-}
+// Never 0, which means "empty".
+std::uint64_t hash_of(const std::string& key) { return std::max<std::uint64_t>(std::hash<std::string>()(key), 1); }
 
 // Sleeps until the bell no longer shows `seen`, at most until the deadline. May return early.
 void sleep_on(std::atomic<std::uint32_t>& bell, std::uint32_t seen, Clock::time_point deadline) {
@@ -80,43 +73,29 @@ struct KeyStore::Shared {
   char* value(std::size_t i) { return reinterpret_cast<char*>(entry(entries)) + i * value_bytes; }
   std::atomic<std::uint32_t>& bell_of(std::uint64_t hash) { return bell[(hash >> 32) & (bells - 1)]; }
 
-  bool holds(std::size_t i, std::uint64_t hash, const std::string& key) {
-    Entry& candidate = *entry(i);
-    return candidate.hash.load() == hash && candidate.written.load(std::memory_order_acquire) != 0 &&
-           candidate.key_bytes == key.size() && std::memcmp(candidate.key, key.data(), key.size()) == 0;
-  }
-
   // The entry of a key that was written; `entries` when there is none (yet).
-  std::size_t find(std::uint64_t hash, const std::string& key) {
+  std::size_t find(std::uint64_t hash) {
     for (std::size_t probe = 0; probe < entries; ++probe) {
       const std::size_t i = (hash + probe) % entries;
-      if (holds(i, hash, key)) return i;
-      if (entry(i)->hash.load() == 0) return entries;
+      const std::uint64_t found = entry(i)->hash.load();
+      if (found == hash && entry(i)->written.load(std::memory_order_acquire) != 0) return i;
+      if (found == hash || found == 0) return entries;
     }
     return entries;
   }
 
-  // Claims the key's entry for the caller, who then writes it. None when somebody else has claimed it.
-  std::optional<std::size_t> claim(std::uint64_t hash, const std::string& key) {
+  // Claims an entry for the key, which the caller then writes.
+  std::size_t claim(std::uint64_t hash, const std::string& key) {
     for (std::size_t probe = 0; probe < entries; ++probe) {
       const std::size_t i = (hash + probe) % entries;
       std::uint64_t found = 0;
       if (entry(i)->hash.compare_exchange_strong(found, hash)) return i;
-      // Equal hashes of different keys are possible but never seen; one not yet written is taken for the same key.
-      if (found == hash && (entry(i)->written.load(std::memory_order_acquire) == 0 || holds(i, hash, key)))
-        return std::nullopt;
+      if (found == hash)
+        throw RunError("the key \"" + key +
+                       "\" was to be written to the board a second time; every key is written once");
     }
     throw RunError("the key \"" + key + "\" does not fit on the board, which has room for " + std::to_string(entries) +
                    " keys; make the board larger");
-  }
-
-  // Fills a claimed entry.
-  void finish(std::size_t i, std::uint64_t hash, const std::string& key) {
-    Entry& mine = *entry(i);
-    mine.key_bytes = static_cast<std::uint16_t>(key.size());
-    std::memcpy(mine.key, key.data(), key.size());
-    mine.written.store(1, std::memory_order_release);
-    ring(bell_of(hash));
   }
 };
 
@@ -139,17 +118,16 @@ KeyStore::KeyStore(std::size_t entries, std::size_t value_bytes) {
 KeyStore::~KeyStore() { munmap(shared_, mapped_bytes_); }
 
 void KeyStore::set(const std::string& key, const std::vector<char>& value) {
-  if (key.size() > max_key_bytes || value.size() > shared_->value_bytes)
+  if (value.size() > shared_->value_bytes)
     throw RunError("the key \"" + key + "\" with a value of " + std::to_string(value.size()) +
-                   " bytes does not fit on the board, which takes keys of " + std::to_string(max_key_bytes) +
-                   " and values of " + std::to_string(shared_->value_bytes) + " bytes");
+                   " bytes does not fit on the board, which takes values of " + std::to_string(shared_->value_bytes) +
+                   " bytes");
   const std::uint64_t hash = hash_of(key);
-  const std::optional<std::size_t> mine = shared_->claim(hash, key);
-  if (!mine)
-    throw RunError("the key \"" + key + "\" was to be written to the board a second time; every key is written once");
-  shared_->entry(*mine)->value_bytes = static_cast<std::uint32_t>(value.size());
-  if (!value.empty()) std::memcpy(shared_->value(*mine), value.data(), value.size());
-  shared_->finish(*mine, hash, key);
+  const std::size_t mine = shared_->claim(hash, key);
+  shared_->entry(mine)->value_bytes = static_cast<std::uint32_t>(value.size());
+  std::copy(value.begin(), value.end(), shared_->value(mine));
+  shared_->entry(mine)->written.store(1, std::memory_order_release);
+  ring(shared_->bell_of(hash));
   if (told_) told_(key, value);
 }
 
@@ -160,7 +138,7 @@ std::vector<char> KeyStore::get(const std::string& key, std::chrono::millisecond
   for (;;) {
     // The bell is read before the entry is looked for: a key that comes in between ends the sleep at once.
     const std::uint32_t seen = bell.load();
-    const std::size_t i = shared_->find(hash, key);
+    const std::size_t i = shared_->find(hash);
     if (i < shared_->entries) {
       const char* value = shared_->value(i);
       return std::vector<char>(value, value + shared_->entry(i)->value_bytes);

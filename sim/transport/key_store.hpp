@@ -16,14 +16,14 @@ namespace muonwalk::sim {
 /// writing leaves a key that never comes, and nobody else blocked.
 class KeyStore {
  public:
-  /// Room for `entries` keys of at most 118 bytes, with values of at most `value_bytes` bytes. Only what is used costs
-  /// memory, so the limits may be generous. Throws RunError when the memory can't be mapped.
+  /// Room for `entries` keys, with values of at most `value_bytes` bytes. Only what is used costs memory, so the limits
+  /// may be generous. Throws RunError when the memory can't be mapped.
   KeyStore(std::size_t entries, std::size_t value_bytes);
   ~KeyStore();
   KeyStore(const KeyStore&) = delete;
   KeyStore& operator=(const KeyStore&) = delete;
 
-  /// Writes a value. Throws RunError when the key is known, the key store is full, or the key or value too long.
+  /// Writes a value. Throws RunError when the key is known, the key store is full, or the value too long.
   void set(const std::string& key, const std::vector<char>& value);
 
   /// Waits for the key. Throws TimeoutError, naming the key, when it has not come after `timeout`.

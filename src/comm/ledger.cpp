@@ -72,8 +72,6 @@ Traffic Ledger::total(const std::string& group) const {
   return sum;
 }
 
-void Ledger::clear() { lines_.clear(); }
-
 namespace {
 
 // The ledger's line of that group, kind and type; one of no calls where it has none.

@@ -55,7 +55,6 @@ class Ledger {
   const std::vector<LedgerLine>& lines() const { return lines_; }
   Traffic total() const;
   Traffic total(const std::string& group) const;
-  void clear();
 
  private:
   LedgerLine& line(const std::string& group, CollectiveKind kind, ElementType type);

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,149 +12,73 @@ namespace {
 
 using nlohmann::json;
 
-// Follows the parser through `{"name": {"dtype": …, "shape": […], "data_offsets": […]}, "__metadata__": {…: "…"}}`.
-class HeaderHandler : public nlohmann::json_sax<json> {
+[[noreturn]] void refuse(const std::string& why) { throw std::runtime_error("its header " + why); }
+
+[[noreturn]] void misplaced(const std::string& key, const std::string& in_tensor) {
+  refuse("has a value that does not belong under " + in_quotes(key) + in_tensor);
+}
+
+// Takes `{"name": {"dtype": …, "shape": […], "data_offsets": […]}, "__metadata__": {…: "…"}}` piece by piece from the
+// parser, which keeps nothing of a tensor but an empty object. Depth 1 is that of names, 2 of what they have, and 3 of
+// the numbers.
+class HeaderReader {
  public:
-  bool null() override { return scalar(); }
-  bool boolean(bool) override { return scalar(); }
-  bool number_float(number_float_t, const string_t&) override { return scalar(); }
-  bool binary(binary_t&) override { return scalar(); }
-
-  bool number_integer(number_integer_t value) override { return integer(value); }
-  bool number_unsigned(number_unsigned_t value) override {
-    if (value > static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max())) {
-      return skipping() ? true
-                        : refuse("its header has the number " + std::to_string(value) + in_entry() +
-                                 ", which is too large for a size or an offset");
+  bool operator()(int depth, json::parse_event_t event, json& value) {
+    using Event = json::parse_event_t;
+    if (event == Event::key && depth <= 2) begin(depth, value.get<std::string>());
+    if (event == Event::key || depth == 0) return true;
+    const bool opens = event == Event::object_start || event == Event::array_start;
+    if (depth == 1 && event == Event::object_start && name_ != kMetadataKey)
+      header.tensors.push_back({name_, {}, {}, {}});
+    if (depth == 1 && event == Event::object_end && name_ != kMetadataKey) require_complete();
+    if (depth == 1 && event != Event::object_start && event != Event::object_end) misplaced(name_, "");
+    if (depth == 1) return opens;
+    if (name_ == kMetadataKey) {
+      if (!value.is_string() || opens) throw std::runtime_error("its __metadata__ holds something other than strings");
+      header.metadata.emplace_back(field_, value.get<std::string>());
+      return false;
     }
-    return integer(static_cast<std::int64_t>(value));
-  }
-
-  bool string(string_t& value) override {
-    if (skipping()) return true;
-    if (place_ == Place::metadata) {
-      header.metadata.emplace_back(field_, value);
-      return true;
+    TensorEntry& tensor = header.tensors.back();
+    if (depth == 2 && field_ == "dtype") {
+      if (opens || !value.is_string()) misplaced(field_, in_tensor());
+      tensor.dtype = value.get<std::string>();
+    } else if (field_ == "shape" || field_ == "data_offsets") {
+      if (depth == 2 && event != Event::array_start && event != Event::array_end) misplaced(field_, in_tensor());
+      if (depth > 2) (field_ == "shape" ? tensor.shape : tensor.offsets).push_back(integer(opens, value));
     }
-    if (place_ == Place::entry && field_ == "dtype") {
-      header.tensors.back().dtype = value;
-      return true;
-    }
-    return misplaced();
-  }
-
-  bool start_object(std::size_t) override {
-    if (skipping()) return skip_deeper();
-    if (place_ == Place::outside) {
-      place_ = Place::root;
-    } else if (place_ == Place::root && field_ == kMetadataKey) {
-      place_ = Place::metadata;
-    } else if (place_ == Place::root) {
-      header.tensors.push_back({field_, {}, {}, {}});
-      place_ = Place::entry;
-    } else {
-      return misplaced();
-    }
-    if (place_ != Place::root) inner_keys_.clear();
-    return true;
-  }
-
-  bool key(string_t& value) override {
-    if (skip_depth_ > 0) return true;
-    std::set<std::string>& keys = place_ == Place::root ? root_keys_ : inner_keys_;
-    if (!keys.insert(value).second) return refuse("its header names " + in_quotes(value) + " twice" + in_entry());
-    field_ = value;
-    // What a later version of the format may add to an entry is passed over.
-    skip_value_ = place_ == Place::entry && value != "dtype" && value != "shape" && value != "data_offsets";
-    return true;
-  }
-
-  bool end_object() override {
-    if (skip_depth_ > 0) return skip_shallower();
-    if (place_ == Place::entry &&
-        !(inner_keys_.count("dtype") && inner_keys_.count("shape") && inner_keys_.count("data_offsets"))) {
-      return refuse("its header gives tensor " + in_quotes(header.tensors.back().name) +
-                    " no dtype, shape or data_offsets");
-    }
-    if (place_ == Place::entry && header.tensors.back().offsets.size() != 2) {
-      return refuse("its header gives tensor " + in_quotes(header.tensors.back().name) + " " +
-                    std::to_string(header.tensors.back().offsets.size()) + " data_offsets instead of 2");
-    }
-    place_ = place_ == Place::root ? Place::outside : Place::root;
-    return true;
-  }
-
-  bool start_array(std::size_t) override {
-    if (skipping()) return skip_deeper();
-    if (place_ != Place::entry || field_ == "dtype") return misplaced();
-    place_ = Place::array;
-    return true;
-  }
-
-  bool end_array() override {
-    if (skip_depth_ > 0) return skip_shallower();
-    place_ = Place::entry;
-    return true;
-  }
-
-  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
-    return refuse("its header is not JSON, as byte " + std::to_string(position) + " of it shows");
+    return depth == 2 && event == Event::array_start && (field_ == "shape" || field_ == "data_offsets");
   }
 
   SafetensorsHeader header;
-  std::string reason;  // why the header was refused
 
  private:
-  enum class Place { outside, root, metadata, entry, array };
-
-  bool refuse(std::string why) {
-    reason = std::move(why);
-    return false;
+  std::string in_tensor() const {
+    return name_ == kMetadataKey ? "" : " in tensor " + in_quotes(header.tensors.back().name);
   }
-  bool misplaced() {
-    if (place_ == Place::outside) return refuse("its header is JSON, but not an object");
-    if (place_ == Place::metadata) return refuse("its __metadata__ holds something other than strings");
-    if (place_ == Place::array) return refuse("its header has something other than an integer" + in_entry());
-    return refuse("its header has a value that does not belong under " + in_quotes(field_) +
-                  (place_ == Place::entry ? in_entry() : ""));
+  void begin(int depth, const std::string& key) {
+    if (!(depth == 1 ? names_ : fields_).insert(key).second)
+      refuse("names " + in_quotes(key) + " twice" + (depth == 1 ? "" : in_tensor()));
+    (depth == 1 ? name_ : field_) = key;
+    if (depth == 1) fields_.clear();
   }
-  std::string in_entry() const {
-    if (place_ != Place::entry && place_ != Place::array) return "";
-    return (place_ == Place::array ? " in the " + field_ + " of tensor " : " in tensor ") +
-           in_quotes(header.tensors.back().name);
+  void require_complete() const {
+    const TensorEntry& tensor = header.tensors.back();
+    if (!(fields_.count("dtype") && fields_.count("shape") && fields_.count("data_offsets")))
+      refuse("gives tensor " + in_quotes(tensor.name) + " no dtype, shape or data_offsets");
+    if (tensor.offsets.size() != 2)
+      refuse("gives tensor " + in_quotes(tensor.name) + " " + std::to_string(tensor.offsets.size()) +
+             " data_offsets instead of 2");
   }
-
-  bool scalar() { return skipping() ? true : misplaced(); }
-  bool integer(std::int64_t value) {
-    if (skipping()) return true;
-    if (place_ != Place::array) return misplaced();
-    TensorEntry& entry = header.tensors.back();
-    (field_ == "shape" ? entry.shape : entry.offsets).push_back(value);
-    return true;
+  std::int64_t integer(bool opens, const json& value) const {
+    const std::string where = " in the " + field_ + " of tensor " + in_quotes(header.tensors.back().name);
+    if (opens || !value.is_number_integer()) refuse("has something other than an integer" + where);
+    if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+      refuse("has the number " + value.dump() + where + ", which is too large for a size or an offset");
+    return value.get<std::int64_t>();
   }
 
-  // True for a value that is passed over, together with all that lies in it.
-  bool skipping() {
-    if (skip_depth_ > 0) return true;
-    const bool skip = skip_value_;
-    if (skip) skip_value_ = false;
-    return skip;
-  }
-  bool skip_deeper() {
-    ++skip_depth_;
-    return true;
-  }
-  bool skip_shallower() {
-    --skip_depth_;
-    return true;
-  }
-
-  Place place_ = Place::outside;
-  std::string field_;  // the last key: a tensor's name, or dtype, shape, data_offsets
-  std::set<std::string> root_keys_;
-  std::set<std::string> inner_keys_;
-  bool skip_value_ = false;
-  std::size_t skip_depth_ = 0;
+  std::string name_, field_;  // the last keys: a tensor's name, and dtype, shape or data_offsets
+  std::set<std::string> names_, fields_;
 };
 
 }  // namespace
@@ -162,9 +87,15 @@ SafetensorsHeader parse_safetensors_header(const std::string& text) {
   // The parser would take a byte of zero for the end, whatever follows.
   if (text.empty() || text[0] != '{') throw std::runtime_error("its header does not begin with '{'");
   if (text.find('\0') != std::string::npos) throw std::runtime_error("its header is not JSON, it has a byte of zero");
-  HeaderHandler handler;
-  if (!json::sax_parse(text, &handler)) throw std::runtime_error(handler.reason);
-  return std::move(handler.header);
+  HeaderReader reader;
+  try {
+    const json emptied = json::parse(text, std::ref(reader));
+  } catch (const json::parse_error& error) {
+    throw std::runtime_error("its header is not JSON, as byte " + std::to_string(error.byte) + " of it shows");
+  } catch (const json::out_of_range&) {
+    throw std::runtime_error("its header has a number that no computer could hold");
+  }
+  return std::move(reader.header);
 }
 
 }  // namespace muonwalk

@@ -65,19 +65,6 @@ void check_saved(const SavedBuckets& saved, const char* name, const Buckets& own
 
 }  // namespace
 
-std::vector<StateSize> Optimizer::state_sizes() const {
-  std::vector<StateSize> all;
-  // It only says where things lie, so that asking for it changes nothing.
-  for (const StateTensors::Item& item : const_cast<Optimizer*>(this)->state_tensors().items) {
-    const auto same = std::find_if(all.begin(), all.end(), [&item](const StateSize& k) { return k.name == item.name; });
-    if (same == all.end())
-      all.push_back({item.name, element_count(*item.buckets)});
-    else
-      same->elements += element_count(*item.buckets);
-  }
-  return all;
-}
-
 SavedState Optimizer::save() const {
   SavedState saved;
   saved.optimizer = name();
@@ -119,7 +106,9 @@ void Optimizer::scale_learning_rates(float) {
 
 Index Optimizer::kept_elements() const {
   Index elements = 0;
-  for (const StateSize& kept : state_sizes()) elements += kept.elements;
+  // It only says where things lie, so that asking for it changes nothing.
+  for (const StateTensors::Item& item : const_cast<Optimizer*>(this)->state_tensors().items)
+    elements += element_count(*item.buckets);
   return elements;
 }
 

@@ -52,12 +52,6 @@ void require_fitting(const char* step, const StepContext& context, std::initiali
 /// Throws std::invalid_argument with one sentence that begins with the name of the step.
 void require_own_gradients(const char* step, bool summed);
 
-/// What an optimizer keeps on one rank from step to step, besides the weights.
-struct StateSize {
-  std::string name;    ///< "momentum"
-  Index elements = 0;  ///< how many, padding included
-};
-
 /// Of what is kept, that it is about every buffer of the layout.
 constexpr int kEveryBuffer = -1;
 
@@ -108,9 +102,7 @@ class Optimizer {
   /// is not saved, and neither start nor resume changes it. Throws std::invalid_argument as scaled_rate does, and
   /// std::logic_error, a sentence, where an optimizer has no learning rate to scale.
   virtual void scale_learning_rates(float factor);
-  /// What it keeps besides them; what is of the same name, added up.
-  std::vector<StateSize> state_sizes() const;
-  /// The elements of all that.
+  /// The elements of all that it keeps besides them, padding included.
   Index kept_elements() const;
   /// A copy of all that it has, to go on from later.
   SavedState save() const;

@@ -34,7 +34,8 @@ TEST_CASE("key store: what is written is read, and nothing else is taken for it"
       RunError);
 }
 
-TEST_CASE("key store: a second value for a key, a long value or key and a full board are refused") {
+TEST_CASE(
+    "key store: a second value for a key, a long value and a full board are refused; a key may be of any length") {
   sim::KeyStore store(2, 8);
   store.set("a", bytes("12345678"));
   CHECK_THROWS_WITH_AS(store.set("a", bytes("x")),
@@ -42,14 +43,12 @@ TEST_CASE("key store: a second value for a key, a long value or key and a full b
                        RunError);
   CHECK(store.get("a", milliseconds(0)) == bytes("12345678"));
   CHECK_THROWS_WITH_AS(store.set("b", bytes("123456789")),
-                       "the key \"b\" with a value of 9 bytes does not fit on the board, which takes keys of 118 and "
-                       "values of 8 bytes",
+                       "the key \"b\" with a value of 9 bytes does not fit on the board, which takes values of 8 "
+                       "bytes",
                        RunError);
-  CHECK_THROWS_WITH_AS(store.set(std::string(119, 'k'), bytes("")),
-                       doctest::Contains("with a value of 0 bytes does not fit on the board"), RunError);
-  const std::string longest(118, 'k');
-  store.set(longest, bytes("x"));
-  CHECK(store.get(longest, milliseconds(0)) == bytes("x"));
+  const std::string long_key(1000, 'k');
+  store.set(long_key, bytes("x"));
+  CHECK(store.get(long_key, milliseconds(0)) == bytes("x"));
   CHECK_THROWS_WITH_AS(store.set("c", bytes("x")),
                        "the key \"c\" does not fit on the board, which has room for 2 keys; make the board larger",
                        RunError);

@@ -100,7 +100,7 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
       const Buckets gradients = handed_gradients(c, layout, rank, step, *optimizer);
       if (!c.rates.empty()) optimizer->scale_learning_rates(c.rates[static_cast<std::size_t>(step)]);
       RecordedStep recorded;
-      rank.ledger.clear();
+      rank.ledger = Ledger();
       seen.clear();
       recorded.held_before = rank.meter.live();
       recorded.bytes_before = rank.meter.live_bytes();
@@ -112,7 +112,7 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
       recorded.held_after = rank.meter.live();
       recorded.seen = seen;
       recorded.counted = rank.ledger;
-      recorded.kept = optimizer->state_sizes();
+      recorded.kept = optimizer->kept_elements();
       MemoryMeter uncounted;
       const MeterScope scope(uncounted);
       recorded.slices = unpack_buckets(layout, optimizer->weights(), rank.place.tp);

@@ -29,7 +29,7 @@ struct RecordedStep {
   std::int64_t bytes_before = 0;    ///< held_before in bytes
   std::int64_t peak_bytes = 0;      ///< the most in between, in bytes
   std::vector<NamedMatrix> slices;  ///< the weights after the step
-  std::vector<StateSize> kept;      ///< what the optimizer said that it keeps
+  Index kept = 0;                   ///< what the optimizer said that it keeps
 };
 
 struct TestRank;

@@ -49,7 +49,7 @@ StageGradients run_on(const ModelCase& c, TestRank& rank, RankResult& result) {
   if (rank.groups.count("first and last stage") > 0) context.ends = &rank.group("first and last stage");
   context.begins = [&result](PipelineMove move) { result.told.push_back(move); };
   context.ended = context.begins;
-  rank.ledger.clear();
+  rank.ledger = Ledger();
   StageGradients gradients = run_stage(context, tensors, c.schedule, batches, c.scale());
   result.calls = std::move(list.calls);
   result.counted = rank.ledger;

@@ -154,7 +154,7 @@ TEST_CASE(
       StepContext context{layout, rank.place, rank.dp, rank.tp};
       context.monitor = &monitor;
       optimizer->step(context, pack_buckets(layout, pointers(each.c.gradients(0, rank.place.dp)), rank.place.tp));
-      rank.ledger.clear();
+      rank.ledger = Ledger();
       const std::size_t r = static_cast<std::size_t>(rank.place.rank);
       seen[r] = monitor.reduce(rank.world);
       moved[r] = rank.ledger.total();

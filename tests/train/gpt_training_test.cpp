@@ -73,7 +73,7 @@ std::vector<std::vector<AfterStep>> train_on_ranks(const ModelCase& c, const Gpt
     if (rank.groups.count("first and last stage") > 0) groups.ends = &rank.group("first and last stage");
     for (int step = 0; step < kSteps; ++step) {
       list.calls.clear();
-      rank.ledger.clear();
+      rank.ledger = Ledger();
       AfterStep after;
       after.report = trainer.step(
           groups, batch_of(c, step, own_micro_batches(c.micro_batches, c.grid.dp(), rank.place.dp)), rate_of(step));

@@ -235,7 +235,7 @@ Trained train(const TinyRun& run, const Stages& stages, const Checkpoint* from, 
     if (saving) saving(state, rank.place);
     Recorder recorder;
     rank.group("world").observe(recorder);
-    rank.ledger.clear();
+    rank.ledger = Ledger();
     rank.meter.restart_peak();
     const std::int64_t before = rank.meter.live();
     try {
