@@ -113,7 +113,8 @@ class BatchScope {
 };
 
 // Whenever a pair has found its peer, Gloo waits until its event loop has turned, which it does every 10 ms while
-// nothing happens, pair after pair. While somebody connects, a timer has it turn every millisecond.
+// nothing happens, pair after pair. When somebody begins to connect, a timer has it turn every millisecond, a thousand
+// times: ranks that wait longer have to stand still, so that it is noticed.
 #ifdef __linux__
 class QuickTurns : public socket_transport::Handler {
  public:
@@ -132,6 +133,7 @@ class QuickTurns : public socket_transport::Handler {
     close(timer_);
   }
   void begin() {
+    turns_ = 0;
     if (++users_ == 1) set_timer(1000000);
   }
   void end() {
@@ -140,7 +142,9 @@ class QuickTurns : public socket_transport::Handler {
 
   void handleEvents(int) override {
     std::uint64_t times;
-    if (read(timer_, &times, sizeof times) < 0 || !ends_) return;
+    if (read(timer_, &times, sizeof times) < 0) return;
+    if (++turns_ == 1000) set_timer(0);
+    if (!ends_) return;
     const auto ended = ended_;
     device_->unregisterDescriptor(timer_, this);
     ended->set_value();
@@ -154,7 +158,7 @@ class QuickTurns : public socket_transport::Handler {
 
   std::shared_ptr<socket_transport::Device> device_;
   const int timer_;
-  std::atomic<int> users_{0};
+  std::atomic<int> users_{0}, turns_{0};
   std::atomic<bool> ends_{false};
   std::shared_ptr<std::promise<void>> ended_ = std::make_shared<std::promise<void>>();
 };
