@@ -132,7 +132,7 @@ TEST_CASE("memory: what one matrix took is given back before the next") {
   dump.write(folder.path());
   // Three tensors of 2.4 MB: three times as much is 21 MB, and what a program has besides is less than 40.
   const std::string run =
-      fmt::format("ulimit -d {} && exec {} {} --threads 1", 61'000, MUONWALK_CHECK_PROGRAM, folder.path());
+      fmt::format("ulimit -d {} && exec '{}' '{}' --threads 1", 61'000, MUONWALK_CHECK_PROGRAM, folder.path());
   const Outcome outcome = muonwalk::testing::run_program({"/bin/sh", "-c", run}, 120);
   CAPTURE(outcome.err);
   CHECK(outcome.exit_code == 0);
