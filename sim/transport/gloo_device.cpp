@@ -128,22 +128,22 @@ class QuickTurns : public socket_transport::Handler {
     if (timer_ < 0) return;  // without files for one it is slower, and nothing else
     std::future<void> ended = ended_->get_future();
     ends_ = true;
-    set_timer(1000000);
+    turn_quickly(true);
     ended.wait();
     close(timer_);
   }
   void begin() {
     turns_ = 0;
-    if (++users_ == 1) set_timer(1000000);
+    if (++users_ == 1) turn_quickly(true);
   }
   void end() {
-    if (--users_ == 0) set_timer(0);
+    if (--users_ == 0) turn_quickly(false);
   }
 
   void handleEvents(int) override {
     std::uint64_t times;
     if (read(timer_, &times, sizeof times) < 0) return;
-    if (++turns_ == 1000) set_timer(0);
+    if (++turns_ == 1000) turn_quickly(false);
     if (!ends_) return;
     const auto ended = ended_;
     device_->unregisterDescriptor(timer_, this);
@@ -151,8 +151,9 @@ class QuickTurns : public socket_transport::Handler {
   }
 
  private:
-  void set_timer(long nanoseconds) {
-    const itimerspec every = {{0, nanoseconds}, {0, nanoseconds}};
+  void turn_quickly(bool quickly) {
+    const timespec pause = {0, quickly ? 1'000'000 : 0};
+    const itimerspec every = {pause, pause};
     timerfd_settime(timer_, 0, &every, nullptr);
   }
 

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -19,8 +20,7 @@ using nlohmann::json;
 }
 
 // Takes `{"name": {"dtype": …, "shape": […], "data_offsets": […]}, "__metadata__": {…: "…"}}` piece by piece from the
-// parser, which keeps nothing of a tensor but an empty object. Depth 1 is that of names, 2 of what they have, and 3 of
-// the numbers.
+// parser, which keeps nothing of it. Depth 1 is that of names, 2 of what they have, and 3 of the numbers.
 class HeaderReader {
  public:
   bool operator()(int depth, json::parse_event_t event, json& value) {
@@ -42,11 +42,12 @@ class HeaderReader {
     if (depth == 2 && field_ == "dtype") {
       if (opens || !value.is_string()) misplaced(field_, in_tensor());
       tensor.dtype = value.get<std::string>();
-    } else if (field_ == "shape" || field_ == "data_offsets") {
-      if (depth == 2 && event != Event::array_start && event != Event::array_end) misplaced(field_, in_tensor());
-      if (depth > 2) (field_ == "shape" ? tensor.shape : tensor.offsets).push_back(integer(opens, value));
     }
-    return depth == 2 && event == Event::array_start && (field_ == "shape" || field_ == "data_offsets");
+    // What a later version of the format may add to a tensor is passed over.
+    if (field_ != "shape" && field_ != "data_offsets") return false;
+    if (depth == 2 && event != Event::array_start && event != Event::array_end) misplaced(field_, in_tensor());
+    if (depth > 2) (field_ == "shape" ? tensor.shape : tensor.offsets).push_back(integer(opens, value));
+    return depth == 2 && opens;
   }
 
   SafetensorsHeader header;
@@ -93,7 +94,7 @@ SafetensorsHeader parse_safetensors_header(const std::string& text) {
   } catch (const json::parse_error& error) {
     throw std::runtime_error("its header is not JSON, as byte " + std::to_string(error.byte) + " of it shows");
   } catch (const json::out_of_range&) {
-    throw std::runtime_error("its header has a number that no computer could hold");
+    throw std::runtime_error("its header has a number that is too large for a double");
   }
   return std::move(reader.header);
 }

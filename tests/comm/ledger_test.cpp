@@ -45,7 +45,7 @@ TEST_CASE("ledger: traffic belongs to the call that was begun last, and lines ke
   CHECK(ledger.total() == traffic(16, 5, 2, 2));
   CHECK(ledger.total("dp 0") == traffic(16, 0, 2, 1));
   CHECK(ledger.total("pp 0") == Traffic());
-  ledger = Ledger();  // for the next step, say
+  ledger = Ledger();  // a new one knows none of those lines
   CHECK_THROWS_AS(ledger.count_sent(gather, 1), std::logic_error);
   CHECK_THROWS_AS(ledger.count_received(broadcast, 1), std::logic_error);
 }

@@ -79,7 +79,8 @@ for path, words, folder in kernels:
         continue  # a sanitizer brings weak symbols of its own
     symbols = subprocess.run(["nm", "-C", object_file], capture_output=True, text=True, check=True).stdout
     for line in symbols.splitlines():
-        check(not re.search(r" [VWu] ", line) or "DW.ref" in line or "Eigen_avx512::" in line, f"{path.name} brings a shared function: {line.strip()}")
+        check(not re.search(r" [VWu] ", line) or "DW.ref" in line or "Eigen_avx512::" in line,
+              f"{path.name} brings a shared function: {line.strip()}")
 
 for fault in faults:
     print(fault)

@@ -122,6 +122,7 @@ TEST_CASE("read_safetensors: a header that is not the JSON of the format") {
   CHECK(contains(of_header("{\"w\":{\"dtype\":1}}"), "does not belong under \"dtype\" in tensor \"w\""));
   CHECK(contains(of_header("{\"w\":{\"dtype\":[\"F32\"]}}"), "does not belong under \"dtype\" in tensor \"w\""));
   CHECK(contains(of_header("{\"w\":{\"shape\":3}}"), "does not belong under \"shape\" in tensor \"w\""));
+  CHECK(contains(of_header("{\"w\":{\"shape\":[1e999]}}"), "its header has a number that is too large for a double"));
   CHECK(contains(of_header("{\"w\":{\"shape\":{}}}"), "does not belong under \"shape\" in tensor \"w\""));
   CHECK(contains(of_header("{\"__metadata__\":{\"a\":1}}"), "its __metadata__ holds something other than strings"));
   CHECK(contains(of_header("{\"__metadata__\":{\"a\":{}}}"), "its __metadata__ holds something other than strings"));

@@ -38,8 +38,7 @@ constexpr Leaning kFast = {0.6, 1.2, 1.15, &ProductEfficiency::high, true},
 // A step is off by so much (validate); and a pair has this noise: dmuon's pairs of one model, FSDP-Z2 and HSDP-Z3,
 // differ by 2 to 7 % of a step (X-Square-Robot/dmuon, README at 001f582).
 constexpr double kStepError = 0.25, kRunNoise = 0.025;
-// A kernel that a Python loop launches by itself takes as long as so many in a compiled graph: 10 µs where these
-// take 4.
+// A kernel that a Python loop launches takes as long as so many in a compiled graph: 10 µs where these take 4.
 constexpr double kEagerLaunches = 2.5;
 // A call of DTensor takes as long as so many launches: torch's dispatch through Python (pytorch/pytorch 134191).
 constexpr double kDTensorLaunches = 10;
