@@ -22,16 +22,14 @@ double work_of(const DistMeta& meta) { return newton_schulz_flops(meta.full_shap
 // All matrices in the order of their numbers.
 std::vector<const DistMeta*> in_order(const Layout& layout) {
   std::vector<const DistMeta*> metas;
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) metas.push_back(&meta);
+  for (const DistMeta& meta : layout.parameters()) metas.push_back(&meta);
   std::sort(metas.begin(), metas.end(), [](auto* a, auto* b) { return a->parameter < b->parameter; });
   return metas;
 }
 
 double largest_work(const Layout& layout) {
   double largest = 0;
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) largest = std::max(largest, work_of(meta));
+  for (const DistMeta& meta : layout.parameters()) largest = std::max(largest, work_of(meta));
   return largest;
 }
 

@@ -26,8 +26,6 @@ constexpr char kVersionKey[] = "muonwalk.checkpoint", kOptimizerKey[] = "muonwal
                kStepsKey[] = "muonwalk.steps", kNotePrefix[] = "note.", kStatePrefix[] = "optimizer.";
 constexpr const char* kTakeAnother = "resume from another one";
 
-bool begins_with(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
-
 std::string exchanged(std::string text, char from, char to) {
   std::replace(text.begin(), text.end(), from, to);
   return text;

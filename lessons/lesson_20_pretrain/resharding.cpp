@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
-#include "lessons/lesson_20_pretrain/state_form.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 
@@ -53,14 +51,13 @@ void require_layouts(const std::vector<Parameter>& model, const std::vector<Layo
           fmt::format("gather_checkpoint was given {} layouts, for {} and {}; it takes one for "
                       "each stage of one grid.",
                       stages.size(), stages[0].grid.text(), layout.grid.text()));
-    for (const Buffer& buffer : layout.buffers)
-      for (const DistMeta& meta : buffer.parameters) {
-        const auto found = shapes.find(meta.name);
-        if (found == shapes.end() || found->second != meta.full_shape)
-          throw std::invalid_argument("gather_checkpoint was given a layout with " + in_quotes(meta.name) +
-                                      ", which is not in the model, or of another shape.");
-        missing.erase(meta.name);
-      }
+    for (const DistMeta& meta : layout.parameters()) {
+      const auto found = shapes.find(meta.name);
+      if (found == shapes.end() || found->second != meta.full_shape)
+        throw std::invalid_argument("gather_checkpoint was given a layout with " + in_quotes(meta.name) +
+                                    ", which is not in the model, or of another shape.");
+      missing.erase(meta.name);
+    }
   }
   if (!missing.empty())
     throw std::invalid_argument("gather_checkpoint was given layouts without " + in_quotes(missing.begin()->first) +
@@ -90,14 +87,13 @@ class Gathered {
           {parameter.name, parameter.dims == 1 ? 1 : 2, Matrix(parameter.shape.rows, parameter.shape.cols), {}});
     }
     for (std::size_t s = 0; s < stages.size(); ++s)
-      for (std::size_t b = 0; b < stages[s].buffers.size(); ++b)
-        for (const DistMeta& meta : stages[s].buffers[b].parameters) {
-          first_stage_.emplace(meta.name, static_cast<int>(s));
-          SavedParameter& parameter = checkpoint_.parameters[of_.at(meta.name)];
-          for (std::size_t held = 1; held < forms[s].held.size(); ++held)
-            if (forms[s].held[held].covers(static_cast<int>(b)))
-              parameter.state.emplace(forms[s].held[held].name, Matrix(meta.full_shape.rows, meta.full_shape.cols));
-        }
+      for (const DistMeta& meta : stages[s].parameters()) {
+        first_stage_.emplace(meta.name, static_cast<int>(s));
+        SavedParameter& parameter = checkpoint_.parameters[of_.at(meta.name)];
+        for (std::size_t held = 1; held < forms[s].held.size(); ++held)
+          if (forms[s].held[held].covers(meta.buffer_idx))
+            parameter.state.emplace(forms[s].held[held].name, Matrix(meta.full_shape.rows, meta.full_shape.cols));
+      }
   }
 
   // Elements of one part, which a rank of a stage has. What an earlier stage has given already must be the same.
@@ -155,29 +151,28 @@ std::vector<Flat> receive_bucket(Communicator& world, const std::vector<Giver>& 
 std::map<std::string, const SavedParameter*> require_state(const Checkpoint& checkpoint, const Layout& layout,
                                                            const StateForm& form) {
   std::map<std::string, const SavedParameter*> all;
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
-    for (const DistMeta& meta : layout.buffers[b].parameters) {
-      const SavedParameter* saved = checkpoint.find(meta.name);
-      if (saved == nullptr || Shape{saved->weights.rows(), saved->weights.cols()} != meta.full_shape)
-        throw std::invalid_argument("state_of was given a layout with " + in_quotes(meta.name) +
-                                    ", which is not in the model, or of another shape.");
-      std::set<std::string> kept;
-      for (std::size_t i = 1; i < form.held.size(); ++i)
-        if (form.held[i].covers(static_cast<int>(b))) kept.insert(form.held[i].name);
-      for (const std::string& name : kept)
-        if (saved->state.count(name) == 0)
-          refuse_checkpoint(
-              checkpoint.path,
-              fmt::format("it has no {} of {}, which {} keeps", in_quotes(name), in_quotes(meta.name), form.optimizer),
-              "resume with the optimizer of each parameter that it was saved with");
-      for (const auto& [name, values] : saved->state)
-        if (kept.count(name) == 0)
-          refuse_checkpoint(checkpoint.path,
-                            fmt::format("it has {} of {}, of which {} keeps none", in_quotes(name),
-                                        in_quotes(meta.name), form.optimizer),
-                            "resume with the optimizer of each parameter that it was saved with");
-      all[meta.name] = saved;
-    }
+  for (const DistMeta& meta : layout.parameters()) {
+    const SavedParameter* saved = checkpoint.find(meta.name);
+    if (saved == nullptr || Shape{saved->weights.rows(), saved->weights.cols()} != meta.full_shape)
+      throw std::invalid_argument("state_of was given a layout with " + in_quotes(meta.name) +
+                                  ", which is not in the model, or of another shape.");
+    std::set<std::string> kept;
+    for (std::size_t i = 1; i < form.held.size(); ++i)
+      if (form.held[i].covers(meta.buffer_idx)) kept.insert(form.held[i].name);
+    for (const std::string& name : kept)
+      if (saved->state.count(name) == 0)
+        refuse_checkpoint(
+            checkpoint.path,
+            fmt::format("it has no {} of {}, which {} keeps", in_quotes(name), in_quotes(meta.name), form.optimizer),
+            "resume with the optimizer of each parameter that it was saved with");
+    for (const auto& [name, values] : saved->state)
+      if (kept.count(name) == 0)
+        refuse_checkpoint(checkpoint.path,
+                          fmt::format("it has {} of {}, of which {} keeps none", in_quotes(name), in_quotes(meta.name),
+                                      form.optimizer),
+                          "resume with the optimizer of each parameter that it was saved with");
+    all[meta.name] = saved;
+  }
   return all;
 }
 
@@ -259,14 +254,13 @@ Plan gather_checkpoint_plan(const std::vector<Layout>& stages, const std::vector
   std::set<std::pair<std::string, std::string>> tensors;  // that rank 0 has room for
   Index elements = 0;
   for (std::size_t s = 0; s < stages.size(); ++s)
-    for (std::size_t b = 0; b < stages[s].buffers.size(); ++b)
-      for (const DistMeta& meta : stages[s].buffers[b].parameters)
-        for (std::size_t held = 0; held < forms[s].held.size(); ++held) {
-          const bool weights = held == 0;
-          if (!forms[s].held[held].covers(static_cast<int>(b))) continue;
-          if (tensors.insert({weights ? "" : forms[s].held[held].name, meta.name}).second)
-            elements += meta.full_shape.size();
-        }
+    for (const DistMeta& meta : stages[s].parameters())
+      for (std::size_t held = 0; held < forms[s].held.size(); ++held) {
+        const bool weights = held == 0;
+        if (!forms[s].held[held].covers(meta.buffer_idx)) continue;
+        if (tensors.insert({weights ? "" : forms[s].held[held].name, meta.name}).second)
+          elements += meta.full_shape.size();
+      }
   if (place.rank == kRoot) plan.take(elements, "checkpoint");
 
   for (std::size_t s = 0; s < stages.size(); ++s) {

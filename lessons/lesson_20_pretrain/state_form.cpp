@@ -49,9 +49,8 @@ StateForm parsed_form(const std::string& text) {
 
 // The first parameter that something held is about; a stage without parameters has none.
 std::string first_parameter(const Layout& layout, const HeldForm& held) {
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
-    if (held.covers(static_cast<int>(b)) && !layout.buffers[b].parameters.empty())
-      return in_quotes(layout.buffers[b].parameters[0].name);
+  for (const DistMeta& meta : layout.parameters())
+    if (held.covers(meta.buffer_idx)) return in_quotes(meta.name);
   return "any parameter";
 }
 
@@ -68,14 +67,13 @@ void require_kept(const Layout& layout, int a, const StateForm& form_a, int b, c
 // What is kept of each parameter in a stage, by name.
 std::map<std::string, std::set<std::string>> kept_of(const Layout& layout, const StateForm& form) {
   std::map<std::string, std::set<std::string>> kept;
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
-    for (const DistMeta& meta : layout.buffers[b].parameters) {
-      std::set<std::string>& names = kept[meta.name];
-      for (std::size_t i = 1; i < form.held.size(); ++i)
-        if (form.held[i].covers(static_cast<int>(b)) && !names.insert(form.held[i].name).second)
-          refuse_to_save(fmt::format("{} keeps two things named {} of {}; they need different names", form.optimizer,
-                                     in_quotes(form.held[i].name), in_quotes(meta.name)));
-    }
+  for (const DistMeta& meta : layout.parameters()) {
+    std::set<std::string>& names = kept[meta.name];
+    for (std::size_t i = 1; i < form.held.size(); ++i)
+      if (form.held[i].covers(meta.buffer_idx) && !names.insert(form.held[i].name).second)
+        refuse_to_save(fmt::format("{} keeps two things named {} of {}; they need different names", form.optimizer,
+                                   in_quotes(form.held[i].name), in_quotes(meta.name)));
+  }
   return kept;
 }
 

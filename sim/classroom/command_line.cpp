@@ -84,21 +84,6 @@ CLI::Validator one_of(Words<Value> words) {
       "");
 }
 
-// What the parser found wrong, as a sentence of ours.
-std::string parse_error_text(const CLI::ParseError& error, const LessonInfo& info) {
-  std::string reason = error.what();
-  while (!reason.empty() && (reason.back() == '\n' || reason.back() == '.')) reason.pop_back();
-  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && reason.find(": ") != std::string::npos)
-    return reason.erase(reason.find(": "), 1);
-  const std::string unreadable = "Could not convert: ";  // and then "--dp = two"
-  const std::size_t equals = reason.find(" = ");
-  if (reason.rfind(unreadable, 0) == 0 && equals != std::string::npos)
-    return fmt::format("{} {} is not a number of the kind that it takes; {} --help says what works",
-                       reason.substr(unreadable.size(), equals - unreadable.size()),
-                       as_typed(reason.substr(equals + 3)), info.name);
-  return fmt::format("{}; {} --help lists the options", visible_name(reason, 300), info.name);  // it may quote a value
-}
-
 // Adds a lesson's own options to the common ones.
 void add_own_options(CLI::App& app, const LessonInfo& info) {
   for (const LessonOption& option : info.options) {
@@ -202,19 +187,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     if (name.empty()) require_known_bug(info, name);  // which lists them
     return std::string();
   });
-  refuse_empty_values(app);
-
-  refuse_empty_values(argc, argv);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::string help = app.help();
-    while (!help.empty() && help.back() == '\n') help.pop_back();
-    print_line(help);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(parse_error_text(error, info));
-  }
+  if (!parse_command_line(app, argc, argv)) return false;
   if (!app.remaining().empty())
     throw UsageError(fmt::format("{} is not an option of {}; {} --help lists them", as_typed(app.remaining().front()),
                                  info.name, info.name));

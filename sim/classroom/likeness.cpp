@@ -18,20 +18,12 @@ constexpr long long kLastBits = 64;  // ULP
 // Up to so many elements, something that was shifted is looked for.
 constexpr Index kLargestShift = 64;
 
-bool same_values(const Flat& a, const Flat& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
-}
-
 // A NaN that no arithmetic makes.
 float guard() {
   const std::uint32_t bits = 0x7fc0beefu;
   float value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
-}
-
-bool all_zero(const Flat& values) {
-  return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }
 
 // "row 3", "rows 2–5".
@@ -64,7 +56,7 @@ Lines lines_of(const Matrix& held, const Matrix& wanted, SplitDim dim) {
 std::string zero_lines(const Lines& lines) {
   std::vector<Index> zeros;
   for (std::size_t i = 0; i < lines.of_held.size(); ++i) {
-    if (same_values(lines.of_held[i], lines.of_wanted[i])) continue;
+    if (same_bits(lines.of_held[i], lines.of_wanted[i])) continue;
     if (!all_zero(lines.of_held[i])) return "";
     zeros.push_back(static_cast<Index>(i));
   }
@@ -85,7 +77,7 @@ std::string slices_mixed_up(const Matrix& held, const Matrix& wanted, SplitDim d
   std::vector<std::string> found;
   for (int i = 0; i < n; ++i) {
     const Flat mine = slice_of(held, dim, n, i);
-    if (same_values(mine, slice_of(wanted, dim, n, i))) continue;
+    if (same_bits(mine, slice_of(wanted, dim, n, i))) continue;
     const std::string where =
         rows_text(dim == SplitDim::rows ? "row" : "column", along / n * i, along / n * (i + 1) - 1);
     if (all_zero(mine)) {
@@ -94,7 +86,7 @@ std::string slices_mixed_up(const Matrix& held, const Matrix& wanted, SplitDim d
     }
     int other = -1;
     for (int k = 0; k < n && other < 0; ++k)
-      if (same_values(mine, slice_of(wanted, dim, n, k))) other = k;
+      if (same_bits(mine, slice_of(wanted, dim, n, k))) other = k;
     if (other < 0) return "";
     found.push_back(fmt::format("slice {} lies where slice {} belongs ({})", other, i, where));
   }
@@ -111,11 +103,11 @@ std::string joined_along_the_other(const Matrix& held, const Matrix& wanted, int
   Flat below;  // the slices one after the other, as an all-gather leaves them
   for (int i = 0; i < n && wanted.cols() % n == 0; ++i)
     for (const float value : slice_of(wanted, SplitDim::columns, n, i)) below.push_back(value);
-  if (same_values(held.flat(), below))
+  if (same_bits(held.flat(), below))
     return fmt::format("The {} slices lie one below the other, as if they were rows; they are columns.", n);
   if (wanted.rows() % n != 0) return "";
   const Matrix sideways = join_slices(wanted.flat(), {wanted.rows() / n, wanted.cols()}, SplitDim::columns, n);
-  if (same_values(held.flat(), sideways.flat()))
+  if (same_bits(held.flat(), sideways.flat()))
     return fmt::format("The {} slices lie side by side, as if they were columns; they are rows.", n);
   return "";
 }
@@ -125,7 +117,7 @@ std::string interleaved(const Lines& lines, std::size_t n) {
   const std::size_t count = lines.of_held.size();
   if (n < 2 || count % n != 0 || count == n) return "";
   for (std::size_t i = 0; i < count; ++i)
-    if (!same_values(lines.of_held[i], lines.of_wanted[i % n * (count / n) + i / n])) return "";
+    if (!same_bits(lines.of_held[i], lines.of_wanted[i % n * (count / n) + i / n])) return "";
   return fmt::format("The {0}s of the {1} slices take turns; those of one slice belong side by side.", lines.one, n);
 }
 
@@ -202,21 +194,21 @@ void guard_end(Flat& values) {
 std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const std::vector<Look>& looks) {
   if (held.empty() && !wanted.empty()) return "It is empty.";
   for (const Look& look : looks)
-    if (same_values(held.flat(), look.matrix.flat()) && !same_values(held.flat(), wanted.flat()))
+    if (same_bits(held.flat(), look.matrix.flat()) && !same_bits(held.flat(), wanted.flat()))
       return fmt::format("It is {}.", look.what);
 
   if (!held.empty() && all_zero(held.flat()) && !all_zero(wanted.flat())) return "All of it is zeros.";
   const bool shapes_equal = held.rows() == wanted.rows() && held.cols() == wanted.cols();
   if (!shapes_equal) {
-    if (same_values(held.flat(), wanted.flat()))
+    if (same_bits(held.flat(), wanted.flat()))
       return fmt::format("The values are right and in the right order; only the shape is not {}.",
                          shape_text(wanted.rows(), wanted.cols()));
-    if (held.rows() == wanted.cols() && same_values(held.flat(), wanted.transposed().flat()))
+    if (held.rows() == wanted.cols() && same_bits(held.flat(), wanted.transposed().flat()))
       return "It is the transpose.";
     return joined_along_the_other(held, wanted, slices);
   }
 
-  if (std::any_of(held.flat().begin(), held.flat().end(), [](float value) { return same_values({value}, {guard()}); }))
+  if (std::any_of(held.flat().begin(), held.flat().end(), [](float value) { return same_bits({value}, {guard()}); }))
     return "Some of it lies behind the end of what you were given.";
   const auto all_finite = [](const Flat& values) {
     return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
@@ -232,7 +224,7 @@ std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const
   const Lines rows = lines_of(held, wanted, SplitDim::rows), columns = lines_of(held, wanted, SplitDim::columns);
   for (const std::string& words : {zero_lines(rows), zero_lines(columns)})
     if (!words.empty()) return words;
-  if (same_values(held.flat(), wanted.transposed().flat()))
+  if (same_bits(held.flat(), wanted.transposed().flat()))
     return wanted.rows() == wanted.cols() ? "It is the transpose."
                                           : "It was written column by column; a matrix lies row by row in memory.";
   const auto n = static_cast<std::size_t>(slices);

@@ -214,14 +214,9 @@ bool RecordWriter::flush() {
 
 std::pair<std::byte*, std::size_t> ReportReader::room() {
   if (open_) return {missing_, missing_bytes_};
-  if (begin_ == end_) begin_ = end_ = 0;
-  if (buffer_.size() - end_ < kBufferBytes / 2) {
-    std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
-              buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
-    end_ -= begin_;
-    begin_ = 0;
-    if (buffer_.size() - end_ < kBufferBytes / 2) buffer_.resize(end_ + kBufferBytes);
-  }
+  buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(begin_));
+  end_ -= std::exchange(begin_, 0);
+  buffer_.resize(end_ + kBufferBytes);
   return {buffer_.data() + end_, buffer_.size() - end_};
 }
 

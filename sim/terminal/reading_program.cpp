@@ -24,6 +24,12 @@ std::string parse_error_text(const CLI::ParseError& error, const std::string& na
   std::string reason = without_end(error.what());
   if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && reason.find(": ") != std::string::npos)
     return reason.erase(reason.find(": "), 1);
+  const std::string unreadable = "Could not convert: ";  // and then "--dp = two"
+  const std::size_t equals = reason.find(" = ");
+  if (reason.rfind(unreadable, 0) == 0 && equals != std::string::npos)
+    return fmt::format("{} {} is not a number of the kind that it takes; {} --help says what works",
+                       reason.substr(unreadable.size(), equals - unreadable.size()),
+                       as_typed(reason.substr(equals + 3)), name);
   return fmt::format("{}; {} --help says what works", visible_name(reason, 300), name);
 }
 
@@ -36,8 +42,8 @@ std::string command_text(const CLI::App& app, int argc, const char* const* argv)
                      fmt::join(commands, ", "), app.get_name());
 }
 
-}  // namespace
-
+// No option takes an empty value: where a variable of the shell is empty by mistake, "--lr \"$LR\"" would mean 0, and
+// "--params \"$P\"" that it was never given.
 void refuse_empty_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 0) continue;  // a flag
@@ -48,6 +54,7 @@ void refuse_empty_values(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) refuse_empty_values(*command);
 }
 
+// "--json=" as well, before the words are parsed: CLI11 would take the next word for the value.
 void refuse_empty_values(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -56,6 +63,8 @@ void refuse_empty_values(int argc, const char* const* argv) {
     throw UsageError(fmt::format("{} has an empty value; give it one, or leave the option out", as_typed(word)));
   }
 }
+
+}  // namespace
 
 bool parse_command_line(CLI::App& app, int argc, const char* const* argv) {
   refuse_empty_values(app);

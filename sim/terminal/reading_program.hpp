@@ -11,19 +11,11 @@ class App;
 namespace muonwalk::sim {
 
 /// What programs share that start no ranks: they read files, print, and write files (muonwalk-trace, muonwalk-scale).
-/// refuse_empty_values is for lessons, too.
+/// parse_command_line is for lessons, too.
 
-/// No option takes an empty value: where a variable of the shell is empty by mistake, "--lr \"$LR\"" would mean 0, and
-/// "--params \"$P\"" that it was never given. To be called when all options of the program are declared: they, and
-/// those of its subcommands, refuse an empty value in a sentence.
-void refuse_empty_values(CLI::App& app);
-
-/// Refuses "--json=" as well, before the words are parsed: CLI11 would take the next word for the value. Throws
-/// UsageError.
-void refuse_empty_values(int argc, const char* const* argv);
-
-/// Parses the command line of `app`, whose name is the program's, after which no option has an empty value. False where
-/// help was asked for, and printed. Throws UsageError, one sentence, for what the app does not take.
+/// Parses the command line of `app`, whose name is the program's, with all of its options declared. False where help
+/// was asked for, and printed. Throws UsageError, one sentence, for what the app does not take, and for an option with
+/// an empty value.
 bool parse_command_line(CLI::App& app, int argc, const char* const* argv);
 
 /// Prints a document where `as_json` says so, else lines of text, and works out only what it prints. The document ends

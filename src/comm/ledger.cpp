@@ -58,17 +58,10 @@ void Ledger::add(const Ledger& other, int times) {
     for (const LedgerLine& line : lines) add(line.group, line.kind, line.type, line.calls, line.traffic);
 }
 
-Traffic Ledger::total() const {
-  Traffic sum;
-  for (const LedgerLine& known : lines_) sum += known.traffic;
-  return sum;
-}
-
 Traffic Ledger::total(const std::string& group) const {
   Traffic sum;
-  for (const LedgerLine& known : lines_) {
-    if (known.group == group) sum += known.traffic;
-  }
+  for (const LedgerLine& known : lines_)
+    if (group.empty() || known.group == group) sum += known.traffic;
   return sum;
 }
 

@@ -53,8 +53,8 @@ class Ledger {
 
   /// The lines in the order of first use.
   const std::vector<LedgerLine>& lines() const { return lines_; }
-  Traffic total() const;
-  Traffic total(const std::string& group) const;
+  /// The sum of all lines, or of one group's.
+  Traffic total(const std::string& group = {}) const;
 
  private:
   LedgerLine& line(const std::string& group, CollectiveKind kind, ElementType type);

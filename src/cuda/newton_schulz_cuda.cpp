@@ -39,7 +39,7 @@ void normalize(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory&
   kernels.divide(stream, memory.x.data(), count, newton_schulz_denominator(norm, precision), precision);
 }
 
-// chain_gram() and chain_update() of newton_schulz_chain.cpp.
+// chain_code of newton_schulz_chain.cpp.
 void chain_step(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory& memory,
                 const NewtonSchulzSettings& settings) {
   const Index m = memory.m, n = memory.n;
@@ -49,7 +49,7 @@ void chain_step(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory
   kernels.product(stream, chain_square(m, n, precision, memory.x.data(), a));
   if (precision == Precision::bf16) kernels.scale_to_bf16(stream, q.c, a, m * m, scaled);
   kernels.product(stream, chain_polynomial(m, q, precision, a, scaled, b));
-  kernels.product(stream, chain_next(m, n, q, precision, memory.x.data(), b, memory.next.data()));
+  kernels.product(stream, chain_next(m, n, q.a, precision, memory.x.data(), b, memory.next.data()));
   std::swap(memory.x, memory.next);
 }
 

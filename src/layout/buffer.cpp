@@ -291,17 +291,21 @@ Range Layout::local_range(const DistMeta& meta, int dp_rank) const {
   return {owned.begin - shard_begin, owned.end - shard_begin};
 }
 
+std::vector<std::reference_wrapper<const DistMeta>> Layout::parameters() const {
+  std::vector<std::reference_wrapper<const DistMeta>> all;
+  for (const Buffer& buffer : buffers) all.insert(all.end(), buffer.parameters.begin(), buffer.parameters.end());
+  return all;
+}
+
 const DistMeta& Layout::meta(int parameter) const {
-  for (const Buffer& buffer : buffers)
-    for (const DistMeta& meta : buffer.parameters)
-      if (meta.parameter == parameter) return meta;
+  for (const DistMeta& meta : parameters())
+    if (meta.parameter == parameter) return meta;
   throw std::out_of_range("the layout has no parameter number " + std::to_string(parameter));
 }
 
 const DistMeta& Layout::meta(const std::string& parameter) const {
-  for (const Buffer& buffer : buffers)
-    for (const DistMeta& meta : buffer.parameters)
-      if (meta.name == parameter) return meta;
+  for (const DistMeta& meta : parameters())
+    if (meta.name == parameter) return meta;
   throw std::out_of_range("the layout has no parameter \"" + parameter + "\"");
 }
 
@@ -338,8 +342,7 @@ Index Layout::shard_elements(int dp_rank) const {
 
 std::map<std::string, std::string> Layout::short_names(int most) const {
   std::vector<std::string> names;
-  for (const Buffer& buffer : buffers)
-    for (const DistMeta& meta : buffer.parameters) names.push_back(meta.name);
+  for (const DistMeta& meta : parameters()) names.push_back(meta.name);
   return muonwalk::short_names(names, most);
 }
 
@@ -354,15 +357,13 @@ std::string Layout::text() const {
                {"global range"},
                {"DP ranks"}});
   const std::map<std::string, std::string> names = short_names(kNameWidth);
-  for (const Buffer& buffer : buffers) {
-    for (const DistMeta& meta : buffer.parameters) {
-      const std::vector<int> ranks = owners(meta);
-      table.row({names.at(meta.name), shape_text(meta.full_shape.rows, meta.full_shape.cols),
-                 split_name(meta.tp_split_dim), shape_text(meta.shape.rows, meta.shape.cols),
-                 std::to_string(meta.buffer_idx), std::to_string(meta.bucket_idx), range_text(meta.global_range),
-                 // Owners are neighbours, since a parameter is one contiguous range of its bucket.
-                 range_text({ranks.front(), ranks.back() + 1})});
-    }
+  for (const DistMeta& meta : parameters()) {
+    const std::vector<int> ranks = owners(meta);
+    table.row({names.at(meta.name), shape_text(meta.full_shape.rows, meta.full_shape.cols),
+               split_name(meta.tp_split_dim), shape_text(meta.shape.rows, meta.shape.cols),
+               std::to_string(meta.buffer_idx), std::to_string(meta.bucket_idx), range_text(meta.global_range),
+               // Owners are neighbours, since a parameter is one contiguous range of its bucket.
+               range_text({ranks.front(), ranks.back() + 1})});
   }
   return table.text() + "\n";
 }

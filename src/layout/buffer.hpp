@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -96,6 +97,9 @@ struct Layout {
   /// This layout with the buffer of one parameter group alone, as buffer 0, or with none where it has no such group.
   /// Parameters keep their numbers.
   Layout of_group(int group) const;
+
+  /// The parameters of all buffers, as they lie there.
+  std::vector<std::reference_wrapper<const DistMeta>> parameters() const;
 
   /// The buckets of all buffers, in the order in which a step takes them.
   std::vector<BucketNumber> all_buckets() const;

@@ -32,20 +32,19 @@ Sharding sharding_of(const Layout& layout, int steps) {
   sharding.elements.resize(dp);
   sharding.gathered.resize(dp);
   sharding.flops.resize(dp);
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) {
-      const std::vector<int> owners = layout.owners(meta);
-      const double work = newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, steps);
-      ++sharding.matrices;
-      sharding.cut += owners.size() > 1;
-      sharding.flops_once += work;
-      for (const int rank : owners) {
-        const Index owned = layout.owned_range(meta, rank).size();
-        sharding.elements[static_cast<std::size_t>(rank)] += owned;
-        sharding.gathered[static_cast<std::size_t>(rank)] += meta.shape.size() - owned;
-        sharding.flops[static_cast<std::size_t>(rank)] += work;
-      }
+  for (const DistMeta& meta : layout.parameters()) {
+    const std::vector<int> owners = layout.owners(meta);
+    const double work = newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, steps);
+    ++sharding.matrices;
+    sharding.cut += owners.size() > 1;
+    sharding.flops_once += work;
+    for (const int rank : owners) {
+      const Index owned = layout.owned_range(meta, rank).size();
+      sharding.elements[static_cast<std::size_t>(rank)] += owned;
+      sharding.gathered[static_cast<std::size_t>(rank)] += meta.shape.size() - owned;
+      sharding.flops[static_cast<std::size_t>(rank)] += work;
     }
+  }
   return sharding;
 }
 

@@ -9,6 +9,7 @@
 #include "src/errors.hpp"
 #include "src/layout/slicing.hpp"
 #include "src/numerics/philox.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {
@@ -57,10 +58,6 @@ std::uint64_t tensor_number(const GptConfig& config, const std::string& name) {
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i].name == name) return i;
   throw std::invalid_argument("the model has no tensor \"" + name + "\"");
-}
-
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 }  // namespace

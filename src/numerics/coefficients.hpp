@@ -30,7 +30,7 @@ struct CoefficientSet {
 };
 
 /// The sets, by the names that Emerging-Optimizers gives them (simple, quintic, polar_express, cans, aol, deepseekv4,
-/// cubic5), and polar_dion, which dion and nanochat share.
+/// cubic5), polar_dion, which dion and nanochat share, and polar_gram.
 const std::vector<CoefficientSet>& coefficient_sets();
 
 /// Takes the set `name`, with this many steps, or with as many as it has polynomials. Throws UsageError where there is

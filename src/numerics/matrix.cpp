@@ -51,9 +51,17 @@ Matrix Matrix::transposed() const {
   return result;
 }
 
+bool same_bits(const Flat& left, const Flat& right) {
+  if (left.size() != right.size()) return false;
+  return left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
+}
+
 bool same_bits(const Matrix& left, const Matrix& right) {
-  if (left.rows() != right.rows() || left.cols() != right.cols()) return false;
-  return left.empty() || std::memcmp(left.data(), right.data(), static_cast<std::size_t>(left.bytes())) == 0;
+  return left.rows() == right.rows() && left.cols() == right.cols() && same_bits(left.flat(), right.flat());
+}
+
+bool all_zero(const Flat& values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }
 
 std::string shape_text(Index rows, Index cols) { return std::to_string(rows) + " × " + std::to_string(cols); }

@@ -39,14 +39,20 @@ class Matrix {
   /// A copy with rows and columns exchanged, cols × rows.
   Matrix transposed() const;
 
-  /// Equal shape and equal bytes (memcmp): +0 and −0 differ, a NaN equals itself.
-  friend bool same_bits(const Matrix& left, const Matrix& right);
-
  private:
   Index rows_ = 0;
   Index cols_ = 0;
   Flat values_;
 };
+
+/// Equal size, or shape, and equal bytes (memcmp): +0 and −0 differ, a NaN equals itself.
+/// @{
+bool same_bits(const Flat& left, const Flat& right);
+bool same_bits(const Matrix& left, const Matrix& right);
+/// @}
+
+/// Whether all are zeros, of either sign.
+bool all_zero(const Flat& values);
 
 /// A matrix with the name of its parameter. Where it is a piece of a larger matrix, `first_row` and `first_col` say
 /// where its element (0, 0) lies in the whole, so that messages can name the element as the reader knows it.

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "src/errors.hpp"
-#include "src/numerics/bfloat16.hpp"
 #include "src/numerics/code_for_processor.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
@@ -13,9 +12,9 @@
 
 namespace muonwalk {
 
-extern const EigenCode eigen_code_base;
+extern const StepCode eigen_code_base;
 #ifdef __x86_64__
-extern const EigenCode eigen_code_avx512;
+extern const StepCode eigen_code_avx512;
 #endif
 
 namespace {
@@ -43,10 +42,11 @@ bool rounds_before_norm(const NewtonSchulzSettings& settings) {
   return settings.precision == Precision::bf16 && settings.normalization.round_first;
 }
 
-// Which polynomial step number `step` takes, counted from 1.
-const Quintic& quintic_of(const NewtonSchulzSettings& settings, int step) {
-  if (settings.schedule.empty()) return settings.quintic;
-  return settings.schedule[std::min(static_cast<std::size_t>(step), settings.schedule.size()) - 1];
+// With the polynomial that step number `step` takes, counted from 1.
+NewtonSchulzSettings with_quintic_of(int step, NewtonSchulzSettings settings) {
+  const auto& all = settings.schedule;
+  if (!all.empty()) settings.quintic = all[std::min(static_cast<std::size_t>(step), all.size()) - 1];
+  return settings;
 }
 
 // The formula that every engine knows.
@@ -54,19 +54,8 @@ bool is_plain(const NewtonSchulzSettings& settings) {
   const Normalization& n = settings.normalization;
   const Normalization plain;
   return settings.schedule.empty() && settings.lines == IterationLines::scaled_first && !settings.from_the_right &&
-         n.epsilon == plain.epsilon && n.floor == plain.floor && n.cushion == plain.cushion &&
+         !settings.gram && n.epsilon == plain.epsilon && n.floor == plain.floor && n.cushion == plain.cushion &&
          n.round_first == plain.round_first && n.equal_rows == plain.equal_rows;
-}
-
-void iterate(Matrix& x, const NewtonSchulzSettings& settings,
-             const std::function<void(int step, const Matrix& x)>& after_step) {
-  NewtonSchulzBuffers buffers(x.rows(), x.cols(), settings.precision);
-  if (after_step) after_step(0, x);
-  for (int step = 1; step <= settings.steps; ++step) {
-    newton_schulz_gram(x, settings, buffers);
-    newton_schulz_update(x, step, settings, buffers);
-    if (after_step) after_step(step, x);
-  }
 }
 
 // Brings every row of the matrix that X is, or with `turned` is the transpose of, to √(‖X‖² / rows), where its own norm
@@ -81,6 +70,59 @@ void make_rows_equal(Matrix& x, bool turned, bool bf16, double squares) {
     const float factor = static_cast<float>(std::sqrt(squares / static_cast<double>(rows) / of_row));
     for (Index col = 0; col < cols; ++col)
       at(row, col) = bf16 ? nearest_bf16(at(row, col) * nearest_bf16(factor)) : at(row, col) * factor;
+  }
+}
+
+const StepCode& code_of(const NewtonSchulzSettings& settings) {
+  return settings.products == Products::eigen ? eigen_code() : chain_code;
+}
+
+using AfterStep = std::function<void(int step, const Matrix& x)>;
+
+void iterate(Matrix& x, const NewtonSchulzSettings& settings, const AfterStep& after_step) {
+  NewtonSchulzBuffers buffers(x.rows(), x.cols(), settings.precision);
+  for (int step = 1; step <= settings.steps; ++step) {
+    newton_schulz_gram(x, settings, buffers);
+    newton_schulz_update(x, step, settings, buffers);
+    if (after_step) after_step(step, x);
+  }
+}
+
+// A step is X ← (a + Z) X with Z = b R + c R R and R = X Xᵀ, and makes (a + Z) R (a + Z) of R. So X itself is needed
+// only where steps begin, and where they end: there it is multiplied by Q, the product of all (a + Z) since. As all of
+// them are polynomials of one R, their products are symmetric, but for rounding. That grows in R, so the third step
+// begins anew with R = X Xᵀ.
+void iterate_on_gram(Matrix& x, const NewtonSchulzSettings& settings, const AfterStep& after_step) {
+  const StepCode& code = code_of(settings);
+  NewtonSchulzBuffers buffers(x.rows(), x.rows(), settings.precision);
+  Matrix &r = buffers.a, &z = buffers.b, &next = buffers.next, q;
+  const auto begins = [&](int step) { return step == 1 || step == kGramBeginsAnew; };
+  const auto x_after = [&] {
+    Matrix product(x.rows(), x.cols());
+    code.next({x, q, product}, settings);
+    return product;
+  };
+  for (int step = 1; step <= settings.steps; ++step) {
+    const NewtonSchulzSettings of_step = with_quintic_of(step, settings);
+    const auto multiply = [&](Matrix& by) {  // by (a + Z)
+      code.next({by, z, next, of_step.quintic.a, 1, true}, of_step);
+      std::swap(by, next);
+    };
+    if (begins(step)) code.gram(x, settings, buffers);
+    code.polynomial(of_step, buffers);
+    if (begins(step)) {
+      q = z;
+      const bool bf16 = settings.precision == Precision::bf16;
+      const float a = bf16 ? nearest_bf16(of_step.quintic.a) : of_step.quintic.a;
+      for (Index i = 0; i < q.rows(); ++i) q(i, i) = bf16 ? nearest_bf16(q(i, i) + a) : q(i, i) + a;
+    } else {
+      multiply(q);
+    }
+    if (after_step) after_step(step, x_after());
+    if (step == settings.steps || begins(step + 1))
+      x = x_after();
+    else
+      multiply(r), multiply(r);
   }
 }
 
@@ -141,27 +183,29 @@ void divide_by_norm(Matrix& x, double squares, const NewtonSchulzSettings& setti
   if (settings.precision == Precision::bf16) round_to_bf16(x.data(), x.size());
 }
 
-std::vector<const EigenCode*> eigen_codes() {
-  std::vector<const EigenCode*> codes = {&eigen_code_base};
+std::vector<const StepCode*> eigen_codes() {
+  std::vector<const StepCode*> codes = {&eigen_code_base};
 #ifdef __x86_64__
   if (has_avx512()) codes.push_back(&eigen_code_avx512);
 #endif
   return codes;
 }
 
-const EigenCode& eigen_code() {
-  static const EigenCode& code = chosen_code(eigen_codes(), "MUONWALK_EIGEN", "Eigen's products");
+const StepCode& eigen_code() {
+  static const StepCode& code = chosen_code(eigen_codes(), "MUONWALK_EIGEN", "Eigen's products");
   return code;
 }
 
 void newton_schulz_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
-  (settings.products == Products::eigen ? eigen_code().gram : chain_gram)(x, settings, buffers);
+  code_of(settings).gram(x, settings, buffers);
 }
 
 void newton_schulz_update(Matrix& x, int step, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
-  NewtonSchulzSettings of_step = settings;
-  of_step.quintic = quintic_of(settings, step);
-  (settings.products == Products::eigen ? eigen_code().update : chain_update)(x, of_step, buffers);
+  const NewtonSchulzSettings of_step = with_quintic_of(step, settings);
+  const Quintic& q = of_step.quintic;
+  const bool needs_b = q.c != 0 || settings.lines != IterationLines::one_call;
+  if (needs_b) code_of(settings).polynomial(of_step, buffers);
+  code_of(settings).next({x, needs_b ? buffers.b : buffers.a, buffers.next, q.a, needs_b ? 1 : q.b}, of_step);
   std::swap(x, buffers.next);
 }
 
@@ -174,13 +218,21 @@ Matrix newton_schulz(const Matrix& x, const NewtonSchulzSettings& settings, cons
   divide_by_norm(wide, squares_of_norm(wide, tall, settings, parameter), settings);
   NewtonSchulzSettings chosen = settings;
   chosen.from_the_right = settings.from_the_right && tall;
-  iterate(wide, chosen, after_step);
+  if (after_step) after_step(0, wide);
+  (settings.gram && wide.rows() < wide.cols() ? iterate_on_gram : iterate)(wide, chosen, after_step);
   if (tall) return wide.transposed();
   return wide;
 }
 
 double newton_schulz_flops(Index rows, Index cols, int steps) {
   return newton_schulz_flops_of_piece(std::min(rows, cols), std::max(rows, cols), steps);
+}
+
+double newton_schulz_flops(Index rows, Index cols, const NewtonSchulzSettings& settings) {
+  if (!settings.gram || rows == cols) return newton_schulz_flops(rows, cols, settings.steps);
+  const double m = static_cast<double>(std::min(rows, cols)), n = static_cast<double>(std::max(rows, cols));
+  const int begins = settings.steps == 0 ? 0 : settings.steps < kGramBeginsAnew ? 1 : 2;
+  return begins * 4 * m * m * n + (4 * settings.steps - 3 * begins) * 2 * m * m * m;
 }
 
 double newton_schulz_flops_of_piece(Index rows, Index cols, int steps) {

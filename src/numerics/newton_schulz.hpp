@@ -40,6 +40,9 @@ class ChainEngineScope {
 /// The floating point operations of newton_schulz, counted as the plain formula does (a multiply-add is two):
 /// steps · (4 m²n + 2 m³) with m = min(rows, cols), n = max(rows, cols); 20 m²n + 10 m³ for five steps.
 double newton_schulz_flops(Index rows, Index cols, int steps = 5);
+/// The same for the settings' steps, with `gram` begins · 4 m²n + (4 steps − 3 begins) · 2 m³, where it begins once or
+/// twice: 8 m²n + 28 m³ for five steps.
+double newton_schulz_flops(Index rows, Index cols, const NewtonSchulzSettings& settings);
 
 /// The floating point operations on a piece of a matrix, rows × cols, if A is the sum of X Xᵀ over the pieces: A is
 /// rows × rows, whichever side is the longer one.

@@ -35,61 +35,66 @@ ChainProduct chain_polynomial(Index m, const Quintic& q, Precision precision, co
   return polynomial;
 }
 
-ChainProduct chain_next(Index m, Index n, const Quintic& q, Precision precision, const float* x, const float* b,
-                        float* next) {
+ChainProduct chain_next(Index m, Index n, float a, Precision precision, const float* x, const float* b, float* next) {
   ChainProduct update;
   update.rows = update.depth = m;
   update.cols = n;
   update.left = b;
   update.right = update.addend = x;
-  update.addend_scale = q.a;
+  update.addend_scale = a;
   update.out = next;
   update.precision = precision;
   return update;
 }
 
-void chain_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+namespace {
+
+// sums ← from · start + factor · sums, rounded where the lines say.
+void add_up(float from, const Matrix& start, float factor, const NewtonSchulzSettings& settings, Matrix& sums) {
+  for (Index i = 0; i < sums.size(); ++i) {
+    const float first = from * start.data()[i], second = factor * sums.data()[i];
+    sums.data()[i] = settings.precision == Precision::fp32 ? first + second
+                     : settings.lines == IterationLines::one_call
+                         ? nearest_bf16(first + second)
+                         : nearest_bf16(nearest_bf16(first) + nearest_bf16(second));
+  }
+}
+
+void gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   compute(chain_square(x.rows(), x.cols(), settings.precision, x.data(), buffers.a.data()), settings.threads);
 }
 
-void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+void polynomial(const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   const bool in_bf16 = settings.precision == Precision::bf16;
   const Quintic& q = settings.quintic;
   float *const a = buffers.a.data(), *const b = buffers.b.data(), *const scaled = buffers.scaled.data();
-  const Index size = buffers.a.size();
-  const bool once = settings.lines == IterationLines::one_call;
-  // sums ← from · start + factor · sums, rounded where the lines say
-  const auto add_up = [&](float from, const float* start, float factor, Matrix& sums) {
-    float* const sum = sums.data();
-    for (Index i = 0; i < sums.size(); ++i) {
-      const float first = from * start[i], second = factor * sum[i];
-      sum[i] = !in_bf16 ? first + second
-               : once   ? nearest_bf16(first + second)
-                        : nearest_bf16(nearest_bf16(first) + nearest_bf16(second));
-    }
-  };
-  // X ← a X + factor · left X
-  const auto multiply_x = [&](const float* left, float factor) {
-    ChainProduct next = chain_next(x.rows(), x.cols(), q, settings.precision, x.data(), left, buffers.next.data());
-    next.addend = nullptr;
-    next.leaves_sums = true;
-    compute(next, settings.threads);
-    add_up(q.a, x.data(), factor, buffers.next);
-  };
-  if (once && q.c == 0) return multiply_x(a, q.b);  // there is no B
+  const Index m = buffers.a.rows();
   if (settings.lines != IterationLines::scaled_first) {
-    ChainProduct square = chain_square(x.rows(), x.rows(), settings.precision, a, b);
+    ChainProduct square = chain_square(m, m, settings.precision, a, b);
     square.right_transposed = false;
-    square.leaves_sums = once;
+    square.leaves_sums = settings.lines == IterationLines::one_call;
     compute(square, settings.threads);
-    add_up(q.b, a, q.c, buffers.b);
-    if (once && in_bf16) return multiply_x(b, 1);
-  } else {
-    for (Index i = 0; in_bf16 && i < size; ++i) scaled[i] = nearest_bf16(q.c * a[i]);
-    compute(chain_polynomial(x.rows(), q, settings.precision, a, scaled, b), settings.threads);
-    if (settings.from_the_right) transpose_in_place(buffers.b);
+    return add_up(q.b, buffers.a, q.c, settings, buffers.b);
   }
-  compute(chain_next(x.rows(), x.cols(), q, settings.precision, x.data(), b, buffers.next.data()), settings.threads);
+  for (Index i = 0; in_bf16 && i < m * m; ++i) scaled[i] = nearest_bf16(q.c * a[i]);
+  compute(chain_polynomial(m, q, settings.precision, a, scaled, b), settings.threads);
+  if (settings.from_the_right) transpose_in_place(buffers.b);
 }
+
+void next(const NextProduct& p, const NewtonSchulzSettings& settings) {
+  ChainProduct product =
+      chain_next(p.x.rows(), p.x.cols(), p.a, settings.precision, p.x.data(), p.left.data(), p.next.data());
+  product.symmetric = p.symmetric;
+  const bool once = settings.lines == IterationLines::one_call && settings.precision == Precision::bf16;
+  if (!once && p.factor == 1) return compute(product, settings.threads);
+  product.addend = nullptr;
+  product.leaves_sums = true;
+  compute(product, settings.threads);
+  add_up(p.a, p.x, p.factor, settings, p.next);
+}
+
+}  // namespace
+
+const StepCode chain_code = {"chain", gram, polynomial, next};
 
 }  // namespace muonwalk

@@ -65,42 +65,17 @@ void mirror(View& symmetric, Index top, Index rows) {
     for (Index j = top; j < i; ++j) symmetric(j, i) = symmetric(i, j);
 }
 
-void update_in_fp32(ConstView x, View a, View b, View next, const NewtonSchulzSettings& settings) {
-  const Index m = x.rows();
-  const Quintic& q = settings.quintic;
-  const int threads = settings.threads;
-
-  if (settings.lines == IterationLines::one_call && q.c == 0)  // there is no B
-    return in_stripes(m, threads, [&](Index top, Index rows) {
-      next.middleRows(top, rows) = q.a * x.middleRows(top, rows);
-      next.middleRows(top, rows).noalias() += (q.b * a.middleRows(top, rows)) * x;
-    });
-
-  in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A, or b A + c (A A)
-    auto stripe = b.block(top, 0, rows, top + rows);
-    if (settings.lines != IterationLines::scaled_first) {
-      stripe.noalias() = a.middleRows(top, rows) * a.leftCols(top + rows);
-      stripe = q.b * a.block(top, 0, rows, top + rows) + q.c * stripe;
-    } else {
-      stripe = q.b * a.block(top, 0, rows, top + rows);
-      stripe.noalias() += (q.c * a.middleRows(top, rows)) * a.leftCols(top + rows);
-    }
-    mirror(b, top, rows);
-  });
-
-  in_stripes(m, threads, [&](Index top, Index rows) {  // X ← a X + B X
-    next.middleRows(top, rows) = q.a * x.middleRows(top, rows);
-    next.middleRows(top, rows).noalias() += b.middleRows(top, rows) * x;
-  });
-}
-
 // Every element rounded to bfloat16.
 template <class Expression>
 auto rounded(const Expression& expression) {
   return expression.unaryExpr([](float value) { return nearest_bf16(value); });
 }
 
-void gram(ConstView x, View a, const NewtonSchulzSettings& settings) {
+void gram(const Matrix& of_x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+  if (of_x.empty()) return;
+  fix_cache_sizes();
+  ConstView x = eigen_view(of_x);
+  View a = eigen_view(buffers.a);
   in_stripes(x.rows(), settings.threads, [&](Index top, Index rows) {  // A = X Xᵀ
     auto stripe = a.block(top, 0, rows, top + rows);
     stripe.noalias() = x.middleRows(top, rows) * x.topRows(top + rows).transpose();
@@ -109,74 +84,70 @@ void gram(ConstView x, View a, const NewtonSchulzSettings& settings) {
   });
 }
 
-// Where every line is one call, which rounds once.
-void update_with_one_rounding(ConstView x, View a, View b, View next, const NewtonSchulzSettings& settings) {
-  const Index m = x.rows();
+// In bf16, rounding c A leaves (c A) A a little asymmetric, so all of it is computed. All else is symmetric.
+void polynomial(const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+  if (buffers.a.empty()) return;
+  View a = eigen_view(buffers.a), b = eigen_view(buffers.b), ca = eigen_view(buffers.scaled);
   const Quintic& q = settings.quintic;
-  const bool cubic = q.c == 0;  // then there is no B
-  if (!cubic)
-    in_stripes(m, settings.threads, [&](Index top, Index rows) {  // B = b A + c A A
-      auto half = b.block(top, 0, rows, top + rows);
-      half.noalias() = a.middleRows(top, rows) * a.leftCols(top + rows);
-      half = rounded(q.b * a.block(top, 0, rows, top + rows) + q.c * half);
-      mirror(b, top, rows);
-    });
-  in_stripes(m, settings.threads, [&](Index top, Index rows) {  // X ← a X + B X, or a X + b A X
-    auto stripe = next.middleRows(top, rows);
-    stripe.noalias() = (cubic ? a : b).middleRows(top, rows) * x;
-    stripe = rounded(q.a * x.middleRows(top, rows) + (cubic ? q.b : 1) * stripe);
-  });
-}
-
-// Rounding c A leaves (c A) A a little asymmetric, so all of it is computed.
-void update_in_bf16(ConstView x, View a, View b, View ca, View next, const NewtonSchulzSettings& settings) {
-  const Index m = x.rows();
-  const Quintic& q = settings.quintic;
-  const int threads = settings.threads;
-
-  in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A, or b A + c (A A)
-    if (settings.lines == IterationLines::square_first) {
-      auto half = b.block(top, 0, rows, top + rows);
-      half.noalias() = a.middleRows(top, rows) * a.leftCols(top + rows);
-      half = rounded(rounded(q.b * a.block(top, 0, rows, top + rows)) + rounded(q.c * rounded(half)));
-      return mirror(b, top, rows);
+  const bool in_bf16 = settings.precision == Precision::bf16;
+  const bool scaled_first = settings.lines == IterationLines::scaled_first;
+  in_stripes(a.rows(), settings.threads, [&](Index top, Index rows) {
+    const auto all = a.middleRows(top, rows);
+    if (in_bf16 && scaled_first) {
+      auto stripe = b.middleRows(top, rows);
+      ca.middleRows(top, rows) = rounded(q.c * all);
+      stripe.noalias() = ca.middleRows(top, rows) * a;
+      stripe = rounded(rounded(q.b * all) + rounded(stripe));
+      return;
     }
-    auto stripe = b.middleRows(top, rows);
-    ca.middleRows(top, rows) = rounded(q.c * a.middleRows(top, rows));
-    stripe.noalias() = ca.middleRows(top, rows) * a;
-    stripe = rounded(rounded(q.b * a.middleRows(top, rows)) + rounded(stripe));
+    auto stripe = b.block(top, 0, rows, top + rows);
+    const auto half = a.block(top, 0, rows, top + rows);
+    if (scaled_first) {  // B = b A + (c A) A
+      stripe = q.b * half;
+      stripe.noalias() += (q.c * all) * a.leftCols(top + rows);
+    } else {  // B = b A + c (A A)
+      stripe.noalias() = all * a.leftCols(top + rows);
+      if (!in_bf16)
+        stripe = q.b * half + q.c * stripe;
+      else if (settings.lines == IterationLines::one_call)
+        stripe = rounded(q.b * half + q.c * stripe);
+      else
+        stripe = rounded(rounded(q.b * half) + rounded(q.c * rounded(stripe)));
+    }
+    mirror(b, top, rows);
   });
-
-  if (settings.from_the_right && settings.lines == IterationLines::scaled_first) b.transposeInPlace();
-  in_stripes(m, threads, [&](Index top, Index rows) {  // X ← a X + B X
-    auto stripe = next.middleRows(top, rows);
-    stripe.noalias() = b.middleRows(top, rows) * x;
-    stripe = rounded(rounded(q.a * x.middleRows(top, rows)) + rounded(stripe));
-  });
+  if (in_bf16 && scaled_first && settings.from_the_right) b.transposeInPlace();
 }
 
-void gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
-  if (x.empty()) return;
-  fix_cache_sizes();
-  gram(eigen_view(x), eigen_view(buffers.a), settings);
-}
-
-void update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
-  if (x.empty()) return;
-  fix_cache_sizes();
-  View a = eigen_view(buffers.a), b = eigen_view(buffers.b), next = eigen_view(buffers.next);
-  if (settings.precision == Precision::fp32) {
-    update_in_fp32(eigen_view(x), a, b, next, settings);
-  } else if (settings.lines == IterationLines::one_call) {
-    update_with_one_rounding(eigen_view(x), a, b, next, settings);
-  } else {
-    update_in_bf16(eigen_view(x), a, b, eigen_view(buffers.scaled), next, settings);
-  }
+void next(const NextProduct& p, const NewtonSchulzSettings& settings) {
+  if (p.x.empty()) return;
+  ConstView x = eigen_view(p.x), left = eigen_view(p.left);
+  View result = eigen_view(p.next);
+  in_stripes(x.rows(), settings.threads, [&](Index top, Index rows) {  // X ← a X + B X
+    const auto multiply = [&](auto stripe, const auto& of_x, const auto& right) {
+      if (settings.precision == Precision::fp32) {
+        stripe = p.a * of_x;
+        if (p.factor != 1)
+          stripe.noalias() += (p.factor * left.middleRows(top, rows)) * right;
+        else
+          stripe.noalias() += left.middleRows(top, rows) * right;
+        return;
+      }
+      stripe.noalias() = left.middleRows(top, rows) * right;
+      if (settings.lines == IterationLines::one_call)
+        stripe = rounded(p.a * of_x + p.factor * stripe);
+      else
+        stripe = rounded(rounded(p.a * of_x) + rounded(stripe));
+    };
+    if (!p.symmetric) return multiply(result.middleRows(top, rows), x.middleRows(top, rows), x);
+    multiply(result.block(top, 0, rows, top + rows), x.block(top, 0, rows, top + rows), x.leftCols(top + rows));
+    mirror(result, top, rows);
+  });
 }
 
 }  // namespace
 
-extern const EigenCode EIGEN_CODE;
-const EigenCode EIGEN_CODE = {EIGEN_CODE_NAME, gram, update};
+extern const StepCode EIGEN_CODE;
+const StepCode EIGEN_CODE = {EIGEN_CODE_NAME, gram, polynomial, next};
 
 }  // namespace muonwalk

@@ -32,6 +32,10 @@ enum class IterationLines {
   one_call       ///< B = b A + c A A and X ← a X + B X are a call each (torch.addmm), which rounds once, at its end.
 };
 
+/// With `gram`, the step that multiplies X by what the steps before it have gathered, and takes X Xᵀ once more: without
+/// it rounding would grow (Dao-AILab/gram-newton-schulz).
+constexpr int kGramBeginsAnew = 3;
+
 /// How newton_schulz iterates.
 struct NewtonSchulzSettings {
   int steps = 5;  ///< 0 leaves it at the normalization.
@@ -47,6 +51,9 @@ struct NewtonSchulzSettings {
   /// A tall X is not transposed: A = Xᵀ X and X ← a X + X B. The sums are the same, term by term, so it makes a
   /// difference only where rounding leaves B asymmetric: in bf16 with scaled_first.
   bool from_the_right = false;
+  /// Iterate on X Xᵀ where X is not square, and multiply X only after the second step and the last: the longer X, the
+  /// fewer operations. It rounds elsewhere, so its bits are its own.
+  bool gram = false;
 };
 
 }  // namespace muonwalk

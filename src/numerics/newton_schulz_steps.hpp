@@ -19,29 +19,33 @@ struct NewtonSchulzBuffers {
   Matrix next;    // a X + B X, m × n
 };
 
-/// The two halves of a step in Eigen's words, compiled for one kind of processor. Between two kinds, the last bits may
-/// differ.
-struct EigenCode {
-  using Half = void (*)(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
-  const char* name;  ///< "plain", "avx2" or "avx512"
-  Half gram, update;
+/// The product in which a step ends: next ← a X + factor · left X, for an X of m rows and a `left` of m × m.
+struct NextProduct {
+  const Matrix& x;
+  const Matrix& left;
+  Matrix& next;
+  float a = 0, factor = 1;
+  bool symmetric = false;  ///< Next is symmetric but for rounding: the half below the diagonal decides.
 };
 
+/// What a step is made of, with chains or in Eigen's words, in the settings' precision, lines and threads. Of Eigen's
+/// there is one for each kind of processor. Between two kinds, the last bits may differ.
+struct StepCode {
+  const char* name;  ///< "plain", "avx2" or "avx512"; "chain"
+  /// buffers.a = X Xᵀ.
+  void (*gram)(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+  /// buffers.b = b A + (c A) A of buffers.a, by settings.quintic; with from_the_right its transpose.
+  void (*polynomial)(const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+  void (*next)(const NextProduct& product, const NewtonSchulzSettings& settings);
+};
+extern const StepCode chain_code;
+
 /// Those that this processor can run, the best one last.
-std::vector<const EigenCode*> eigen_codes();
+std::vector<const StepCode*> eigen_codes();
 
 /// The last of them, or the one that the environment variable MUONWALK_EIGEN names. Throws UsageError when it names
 /// none that this processor can run.
-const EigenCode& eigen_code();
-
-/// A step in two halves, with chains or, by eigen_code(), in Eigen's words: buffers.a = X Xᵀ from X, m × n; then
-/// buffers.next = a X + B X from X and buffers.a. Between them A can be added up over the pieces of a larger matrix.
-/// Both use the settings' precision and threads, and the second their quintic, lines, and from_the_right, with which it
-/// is Bᵀ: X is a tall matrix's transpose.
-/// @{
-void chain_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
-void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
-/// @}
+const StepCode& eigen_code();
 
 /// The three chain products of a step, for a processor or a GPU, where the matrices lie: A = X Xᵀ; B = b A + (c A) A,
 /// for which bf16 takes c A, rounded, from `scaled`; and the next X, a X + B X. X is m × n.
@@ -49,8 +53,7 @@ void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonS
 ChainProduct chain_square(Index m, Index n, Precision precision, const float* x, float* a);
 ChainProduct chain_polynomial(Index m, const Quintic& q, Precision precision, const float* a, const float* scaled,
                               float* b);
-ChainProduct chain_next(Index m, Index n, const Quintic& q, Precision precision, const float* x, const float* b,
-                        float* next);
+ChainProduct chain_next(Index m, Index n, float a, Precision precision, const float* x, const float* b, float* next);
 /// @}
 
 /// What newton_schulz is made of, in this order: the first two once, the others for step 1, 2, …, settings.steps. Each

@@ -155,10 +155,6 @@ Buckets zero_second_moments(const Layout& layout, const Place& place, const Muon
   return means;
 }
 
-MuonState initial_state(const Layout& layout, const std::vector<const Matrix*>& full, const Place& place) {
-  return MuonState{pack_buckets(layout, full, place.tp), zero_shards(layout, place.dp)};
-}
-
 void Muon::start(const Layout& layout, const Place& place, Buckets weights) {
   state_ = {std::move(weights), zero_shards(layout, place.dp), zero_second_moments(layout, place, settings_)};
   steps_ = 0;

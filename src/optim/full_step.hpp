@@ -47,8 +47,9 @@ const Orthogonalizer& duplicated_orthogonalizer();
 inline bool cut_by_tp(const DistMeta& meta) { return meta.shape != meta.full_shape; }
 
 /// What Newton–Schulz holds besides its input, in elements: the matrix's wide copy X and the next X; and A and B, each
-/// m × m with the shorter side m. In bf16 c A is rounded, so it needs a place of its own.
-Index newton_schulz_elements(Shape full, Precision precision);
+/// m × m with the shorter side m. In bf16 c A is rounded, so it needs a place of its own. With `gram`, Q and the next
+/// of Q and R need two more.
+Index newton_schulz_elements(Shape full, const NewtonSchulzSettings& settings);
 
 /// What one rank keeps of Muon between steps.
 struct MuonState {
@@ -61,9 +62,6 @@ struct MuonState {
 /// matrix of which the rank at `place` owns an element, and so orthogonalizes all of it. Without a second moment there
 /// is no list.
 Buckets zero_second_moments(const Layout& layout, const Place& place, const MuonSettings& settings);
-
-/// The state before the first step: weights packed from full matrices (see pack_buckets) and zero momentum.
-MuonState initial_state(const Layout& layout, const std::vector<const Matrix*>& full, const Place& place);
 
 /// The phases of a step of Muon, in order.
 namespace phases {

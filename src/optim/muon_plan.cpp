@@ -34,10 +34,9 @@ void gather_slice(Plan& plan, const Layout& layout, const DistMeta& meta, Precis
 }
 
 void plan_newton_schulz(Plan& plan, const DistMeta& meta, Shape shape, Index copied, const MuonSettings& settings) {
-  plan.work(phases::orthogonalize, shape, newton_schulz_flops(shape.rows, shape.cols, settings.newton_schulz.steps),
-            &meta);
+  plan.work(phases::orthogonalize, shape, newton_schulz_flops(shape.rows, shape.cols, settings.newton_schulz), &meta);
   if (copied > 0) plan.take(copied, "rows");
-  const Index working = newton_schulz_elements(shape, settings.newton_schulz.precision);
+  const Index working = newton_schulz_elements(shape, settings.newton_schulz);
   plan.take(working, "X, A, B");
   plan.give_back(working, "X, A, B");
   if (copied > 0) plan.give_back(copied, "rows");
@@ -65,9 +64,10 @@ void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const M
 
 }  // namespace
 
-Index newton_schulz_elements(Shape full, Precision precision) {
+Index newton_schulz_elements(Shape full, const NewtonSchulzSettings& settings) {
   const Index m = std::min(full.rows, full.cols);
-  return 2 * full.size() + (precision == Precision::bf16 ? 3 : 2) * m * m;
+  const bool gram = settings.gram && full.rows != full.cols;
+  return 2 * full.size() + ((settings.precision == Precision::bf16 ? 3 : 2) + (gram ? 2 : 0)) * m * m;
 }
 
 // TP gather → Newton–Schulz → TP shard.

@@ -134,9 +134,8 @@ void require_fitting(const char* step, const StepContext& context, std::initiali
   check_group(step, "dp", context.dp, context.layout.grid.dp(), context.place.dp);
   check_group(step, "tp", context.tp, context.layout.grid.tp(), context.place.tp);
   for (const StepInput& each : handed)
-    check_buckets(
-        step, context.layout, context.place, each,
-        each.whole ? "pack them with pack_buckets or initial_state." : "hand it what this rank owns of each bucket.");
+    check_buckets(step, context.layout, context.place, each,
+                  each.whole ? "pack them with pack_buckets." : "hand it what this rank owns of each bucket.");
 }
 
 }  // namespace muonwalk

@@ -58,8 +58,7 @@ Run run_at(const std::vector<int>& kinds, std::size_t first) {
 std::vector<std::string> names_of(const Layout& layout) {
   const std::map<std::string, std::string> shorter = layout.short_names(kNameWidth);
   std::map<int, std::string> by_number;
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) by_number[meta.parameter] = shorter.at(meta.name);
+  for (const DistMeta& meta : layout.parameters()) by_number[meta.parameter] = shorter.at(meta.name);
   std::vector<std::string> names;
   for (const auto& [number, name] : by_number) names.push_back(name);
   return names;

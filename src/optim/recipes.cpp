@@ -156,6 +156,22 @@ Recipe nanochat() {
   return recipe;
 }
 
+// The class iterates in float16, which no rank here computes in.
+Recipe gram() {
+  Recipe recipe = recipe_of(
+      "gram", "Muon of gram-newton-schulz",
+      "Dao-AILab/gram-newton-schulz f08f25e1, 2026-06-26, gram_newton_schulz/gram_newton_schulz.py, muon/muon.py",
+      {1e-3, 0.1, true, Scale::matched_rms, "polar_gram"});
+  recipe.has_nesterov = true;
+  recipe.scales = {{"rms_norm", Scale::matched_rms}, {"spectral_norm", Scale::ratio}, {"none", Scale::none}};
+  recipe.settings.arithmetic.round_scaled = true;
+  NewtonSchulzSettings& iteration = recipe.settings.newton_schulz;
+  iteration.normalization.round_first = false;
+  iteration.lines = IterationLines::one_call;
+  iteration.gram = true;
+  return recipe;
+}
+
 std::vector<Recipe> all_recipes() {
   std::vector<Recipe> all = {moonshot(), kellerjordan(), torch(), emerging(), dion(), torch_rms()};
   for (const auto& [name, set] : {std::pair{"simple", "simple"},
@@ -167,7 +183,7 @@ std::vector<Recipe> all_recipes() {
     all.push_back(emerging(fmt::format("emerging-{}", name), set));
   all.push_back(emerging("emerging-shape-scaling", "quintic", Scale::tall));
   all.push_back(emerging("emerging-unit-rms-norm", "quintic", Scale::ratio));
-  for (const auto& make : {dion_quintic, dion_reference, normuon, nanochat}) all.push_back(make());
+  for (const auto& make : {dion_quintic, dion_reference, normuon, nanochat, gram}) all.push_back(make());
   for (Recipe& recipe : all)
     take_coefficients(recipe.settings.newton_schulz, recipe.coefficients, recipe.settings.newton_schulz.steps);
   return all;
@@ -297,6 +313,8 @@ const std::vector<RecipeLine>& recipe_lines() {
       {"tall matrix",
        [](const S& s) -> std::string { return s.newton_schulz.from_the_right ? "X(XᵀX)" : "transposed"; },
        [](S& mine, const S& other) { mine.newton_schulz.from_the_right = other.newton_schulz.from_the_right; }},
+      {"iterates on", [](const S& s) -> std::string { return s.newton_schulz.gram ? "X·Xᵀ" : "X"; },
+       [](S& mine, const S& other) { mine.newton_schulz.gram = other.newton_schulz.gram; }},
       {"scale",
        [](const S& s) -> std::string {
          constexpr const char* kTexts[] = {"0.2√max(A,B)", "√max(A,B)", "√max(1,A/B)", "√(A/B)", "1"};

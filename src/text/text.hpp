@@ -22,7 +22,8 @@ inline std::vector<std::string> split_at(std::string_view text, char separator) 
   return parts;
 }
 
-/// Whether a text ends with these characters.
+/// Whether a text begins, or ends, with these characters.
+inline bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
 inline bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }

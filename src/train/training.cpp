@@ -86,13 +86,12 @@ std::vector<Matrix> RandomTraining::gradients(int step, int leaf, const std::vec
 
 Buckets first_buckets(const Layout& layout, const Training& training, int tp_rank) {
   std::vector<Matrix> slices;
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) {
-      const std::size_t p = static_cast<std::size_t>(meta.parameter);
-      if (slices.size() <= p) slices.resize(p + 1);
-      slices[p] = tp_slice(training.weights(training.parameter_number(meta.name)), meta.tp_split_dim, layout.grid.tp(),
-                           tp_rank);
-    }
+  for (const DistMeta& meta : layout.parameters()) {
+    const std::size_t p = static_cast<std::size_t>(meta.parameter);
+    if (slices.size() <= p) slices.resize(p + 1);
+    slices[p] =
+        tp_slice(training.weights(training.parameter_number(meta.name)), meta.tp_split_dim, layout.grid.tp(), tp_rank);
+  }
   return pack_slices(layout, slices);
 }
 

@@ -100,6 +100,22 @@ void compare_engines(Index m, Index n, int rounds) {
               of_peak(3, Precision::bf16), of_peak(4, Precision::bf16));
 }
 
+// Over the time of the formula on X, with the same engine and precision.
+void compare_gram(Index m, Index n, int rounds) {
+  const Matrix x = random_matrix({1, 1}, m, n);
+  std::vector<std::function<void()>> work;
+  for (const Products products : {Products::eigen, Products::chain})
+    for (const Precision precision : {Precision::fp32, Precision::bf16})
+      for (const bool gram : {false, true}) {
+        NewtonSchulzSettings settings = with(products, precision);
+        settings.lines = IterationLines::one_call, settings.gram = gram;
+        work.push_back(orthogonalization(x, settings));
+      }
+  const auto times = interleaved(work, rounds, processor_seconds);
+  std::printf("%5d × %-5d %10.2f × %6.2f × %12.2f × %6.2f ×\n", static_cast<int>(m), static_cast<int>(n),
+              times[1] / times[0], times[5] / times[4], times[3] / times[2], times[7] / times[6]);
+}
+
 void compare_threads(Index m, Index n, int rounds, Products products, const char* target) {
   const Matrix x = random_matrix({1, 1}, m, n);
   const auto times = interleaved(
@@ -130,6 +146,12 @@ int main() {
       "\n\"done\" counts 3 m²n + m³ a step, in bf16 3 m²n + 2 m³: half of a symmetric product is mirrored. The "
       "peak\nis that of the widest vectors; plain Eigen is compiled for AVX2 at most, engine eigen is \"%s\" here.\n\n",
       eigen_code().name);
+  std::printf("on X Xᵀ (gram), over the time on X, with one call a line\n");
+  std::printf("                    fp32: eigen   chain   bf16: eigen   chain\n");
+  compare_gram(676, 876, 9);
+  compare_gram(1024, 4096, 3);
+  compare_gram(124, 456, 51);
+  std::printf("\n");
   if (std::thread::hardware_concurrency() < 2) {
     std::printf("two threads against one: not measured, because this machine has one processor.\n");
     return 0;

@@ -142,15 +142,17 @@ TEST_CASE("newton_schulz: a NaN or an infinity is refused with the parameter, th
                        UsageError);
 }
 
-TEST_CASE("newton_schulz: holds at most 2 m n + 2 m² elements beside its input, m² more in bf16") {
+TEST_CASE("newton_schulz: holds at most 2 m n + 2 m² elements beside its input, m² more in bf16, 2 m² by gram") {
   for (const Shape& shape : {Shape{20, 30}, Shape{30, 20}}) {
-    for (const auto& settings : all_settings) {
+    for (int i = 0; i < 8; ++i) {
+      NewtonSchulzSettings settings = all_settings[i % 4];
+      settings.gram = i >= 4;
       MemoryMeter meter;
       MeterScope scope(meter);
       const Matrix x = random_matrix({1, 1}, shape.rows, shape.cols);
       meter.restart_peak();
       newton_schulz(x, settings);
-      const int squares = settings.precision == Precision::bf16 ? 3 : 2;
+      const int squares = (settings.precision == Precision::bf16 ? 3 : 2) + (settings.gram ? 2 : 0);
       CHECK(meter.peak() - x.size() == 2 * 20 * 30 + squares * 20 * 20);
       CHECK(meter.live() == x.size());
     }
@@ -162,11 +164,24 @@ TEST_CASE("newton_schulz_flops: 20 m²n + 10 m³ in five steps, of either orient
   CHECK(newton_schulz_flops(876, 676) == newton_schulz_flops(676, 876));
   CHECK(newton_schulz_flops(3, 4, 2) == 2 * (4 * 9 * 4 + 2 * 27));
   CHECK(newton_schulz_flops(0, 4) == 0);
+  // On X Xᵀ: what the products of steps that begin (1, 3) and of those that go on (2, 4, …) come to.
+  NewtonSchulzSettings gram;
+  gram.gram = true;
+  for (int steps = 0; steps <= 8; ++steps) {
+    gram.steps = steps;
+    const int begins = steps == 0 ? 0 : steps < 3 ? 1 : 2;
+    int squares = 0;  // products of m × m: Z, then Q Z unless it begins, then Z R twice unless X follows
+    for (int step = 1; step <= steps; ++step)
+      squares += 1 + (step != 1 && step != 3) + 2 * (step != 2 && step != steps);
+    for (const Shape& shape : {Shape{3, 5}, Shape{5, 3}})
+      CHECK(newton_schulz_flops(shape.rows, shape.cols, gram) == begins * 4 * 9 * 5 + squares * 2 * 27);
+    CHECK(newton_schulz_flops(4, 4, gram) == newton_schulz_flops(4, 4, steps));
+  }
 }
 
 TEST_CASE("eigen_codes: all that this processor can run, the chosen one last; MUONWALK_EIGEN chooses another") {
   std::vector<std::string> names;
-  for (const EigenCode* code : eigen_codes()) names.push_back(code->name);
+  for (const StepCode* code : eigen_codes()) names.push_back(code->name);
 #ifdef __AVX2__
   std::vector<std::string> expected = {"avx2"};
 #else
@@ -190,13 +205,14 @@ TEST_CASE("eigen_codes: sums of whole numbers are exact, so there every code has
       for (float& value : x.flat()) value = std::round(value);
       NewtonSchulzSettings settings = with(Products::eigen, precision);
       settings.quintic = {2, -1, 0.5f};
-      const auto step_of = [&](const EigenCode& code) {
+      const auto step_of = [&](const StepCode& code) {
         NewtonSchulzBuffers buffers(shape.rows, shape.cols, precision);
         code.gram(x, settings, buffers);
-        code.update(x, settings, buffers);
+        code.polynomial(settings, buffers);
+        code.next({x, buffers.b, buffers.next, settings.quintic.a}, settings);
         return buffers.next;
       };
-      for (const EigenCode* code : eigen_codes()) {
+      for (const StepCode* code : eigen_codes()) {
         CAPTURE(std::string(code->name));
         REQUIRE(same_bits(step_of(*code), step_of(*eigen_codes().front())));
       }

@@ -137,19 +137,40 @@ Matrix rounded_formula(const Matrix& given, const NewtonSchulzSettings& settings
   const double denominator = newton_schulz_denominator(
       frobenius_norm(x), round_first ? Precision::bf16 : Precision::fp32, settings.normalization);
   x = each(x, [&](float value) { return static_cast<float>(value / denominator); });
+  const auto scaled = [&](float by, const Matrix& matrix) { return each(matrix, [by](float v) { return by * v; }); };
+  const bool once = settings.lines == IterationLines::one_call;
+  const auto polynomial = [&](const Quintic& q, const Matrix& a) {
+    if (once) return one_call(q.b, a, q.c, a, a);
+    const Matrix b = settings.lines != IterationLines::scaled_first ? sum(scaled(q.b, a), scaled(q.c, product(a, a)))
+                                                                    : sum(scaled(q.b, a), product(scaled(q.c, a), a));
+    return settings.from_the_right && tall ? b.transposed() : b;
+  };
+  const auto next = [&](float start, const Matrix& from, const Matrix& left) {
+    return once ? one_call(start, from, 1, left, from) : sum(scaled(start, from), product(left, from));
+  };
+  const auto mirrored = [](Matrix square) {  // what is below the diagonal, above it as well
+    for (Index i = 0; i < square.rows(); ++i)
+      for (Index j = 0; j < i; ++j) square(j, i) = square(i, j);
+    return square;
+  };
+  Matrix r, factor;
   for (int step = 1; step <= settings.steps; ++step) {
     const Quintic q = quintic_of_step(settings, step);
-    const Matrix a = product(x, x.transposed());
-    const auto scaled = [&](float by, const Matrix& matrix) { return each(matrix, [by](float v) { return by * v; }); };
-    if (settings.lines == IterationLines::one_call) {
-      const Matrix b = q.c == 0 ? a : one_call(q.b, a, q.c, a, a);
-      x = one_call(q.a, x, q.c == 0 ? q.b : 1, b, x);
+    if (settings.gram && x.rows() < x.cols()) {
+      if (step == 1 || step == 3) {
+        r = product(x, x.transposed());
+        factor = polynomial(q, r);
+        for (Index i = 0; i < r.rows(); ++i) factor(i, i) = nearest_bf16(factor(i, i) + nearest_bf16(q.a));
+      } else {
+        factor = mirrored(next(q.a, factor, polynomial(q, r)));
+      }
+      const Matrix z = polynomial(q, r);
+      r = mirrored(next(q.a, mirrored(next(q.a, r, z)), z));
+      if (step == 2 || step == settings.steps) x = next(0, x, factor);
       continue;
     }
-    Matrix b = settings.lines != IterationLines::scaled_first ? sum(scaled(q.b, a), scaled(q.c, product(a, a)))
-                                                              : sum(scaled(q.b, a), product(scaled(q.c, a), a));
-    if (settings.from_the_right && tall) b = b.transposed();
-    x = sum(scaled(q.a, x), product(b, x));
+    const Matrix a = product(x, x.transposed());
+    x = once && q.c == 0 ? one_call(q.a, x, q.b, a, x) : next(q.a, x, polynomial(q, a));
   }
   return tall ? x.transposed() : x;
 }
@@ -160,7 +181,7 @@ struct Way {
 };
 
 std::vector<Way> ways() {
-  std::vector<Way> all(16);
+  std::vector<Way> all(19);
   all[0].what = "plain";
   all[1].what = "epsilon", all[1].settings.normalization.epsilon = 3.7;
   all[2].what = "floor below", all[2].settings.normalization.floor = true, all[2].settings.normalization.epsilon = 0.01;
@@ -178,7 +199,12 @@ std::vector<Way> ways() {
   all[13].what = "one call", all[13].settings.lines = IterationLines::one_call;
   all[14].what = "one call, cubic", all[14].settings.lines = IterationLines::one_call;
   all[14].settings.quintic = {1.5f, -0.5f, 0};
-  Way& last = all[15];
+  all[15].what = "gram", all[15].settings.gram = true;
+  all[16].what = "gram, one call, seven steps", all[16].settings.steps = 7;
+  all[16].settings.gram = true, all[16].settings.lines = IterationLines::one_call;
+  all[17].what = "gram, one call, cubic", all[17].settings.quintic = {1.5f, -0.5f, 0};
+  all[17].settings.gram = true, all[17].settings.lines = IterationLines::one_call;
+  Way& last = all[18];
   last.what = "all";
   last.settings.schedule = {{3.1f, -3.6f, 1.5f}, {2.9f, -3.0f, 1.1f}};
   last.settings.normalization = {0.05, true, 1.1, false, true};
@@ -282,6 +308,33 @@ TEST_CASE("newton_schulz: what is shown after each step is what as many steps gi
       newton_schulz(x, settings, "x", compare);
       CHECK(expected_step == settings.steps + 1);
     }
+}
+
+TEST_CASE(
+    "gram: singular values over three orders of magnitude: near the formula, and the farther the coarser it rounds") {
+  for (const auto& [rows, cols] : {std::array<Index, 2>{32, 96}, {96, 32}}) {
+    // Its rows are orthogonal, by the first rows of a mirror of 96 dimensions, and from 1 to 1/1000 long.
+    Matrix x(32, 96);
+    for (Index i = 0; i < 32; ++i)
+      for (Index j = 0; j < 96; ++j)
+        x(i, j) = static_cast<float>(((i == j) - 2.0 / 96) * std::pow(10.0, -3.0 * static_cast<double>(i) / 31));
+    if (rows > cols) x = x.transposed();
+    for (const Products products : {Products::eigen, Products::chain}) {
+      CAPTURE(std::string(products_name(products)));
+      NewtonSchulzSettings settings;
+      settings.products = products;
+      settings.lines = IterationLines::one_call;
+      const Doubles expected = formula(x, settings);
+      const auto error = [&](bool gram, Precision precision) {
+        settings.gram = gram, settings.precision = precision;
+        return furthest(newton_schulz(x, settings), expected);
+      };
+      const double plain = error(false, Precision::fp32), on_gram = error(true, Precision::fp32);
+      CHECK(on_gram > plain);
+      CHECK(on_gram < 3e-4);
+      CHECK(error(true, Precision::bf16) < 0.5);  // without a new beginning, numbers over 1
+    }
+  }
 }
 
 TEST_CASE("newton_schulz: huge matrices whose norm is not a float, and tiny ones: the formula, and nothing overflows") {

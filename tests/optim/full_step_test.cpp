@@ -63,7 +63,7 @@ TEST_CASE(
   c.grid = Grid().dp(2).tp(2);
   const Layout layout = c.layout();
   const auto step = [&](TestRank& rank) {
-    MuonState state = initial_state(layout, pointers(c.weights()), rank.place);
+    MuonState state{pack_buckets(layout, pointers(c.weights()), rank.place.tp), zero_shards(layout, rank.place.dp)};
     Buckets gradients = pack_buckets(layout, pointers(c.gradients(0, rank.place.dp)), rank.place.tp);
     if (rank.place.rank == 3) gradients[0][0][100] = std::numeric_limits<float>::quiet_NaN();
     full_step({layout, rank.place, rank.dp, rank.tp}, c.settings, gradients, state);

@@ -203,7 +203,7 @@ TEST_CASE("recipes: each does what its class did, with either engine; and in bf1
       CHECK((farthest > golden.limit) == (same.count(other.name) + same.count(golden.recipe) < 2));
     }
   }
-  CHECK(tensors == 396);
+  CHECK(tensors == 402);
 }
 
 TEST_CASE("recipes: their defaults are those with which their classes were called") {

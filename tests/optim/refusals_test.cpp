@@ -37,7 +37,7 @@ std::vector<std::string> said_by_ranks(const Grid& grid, const std::function<voi
   return all;
 }
 
-const std::string kPack = "; pack them with pack_buckets or initial_state.";
+const std::string kPack = "; pack them with pack_buckets.";
 const std::string kOwn = "; hand it what this rank owns of each bucket.";
 
 using Step = std::function<void(const StepContext&, const Buckets& gradients, MuonState&)>;

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import sys
 import tempfile
 
@@ -25,6 +26,10 @@ def _missing():
                                     ("MUONWALK_CHROMEDRIVER", "chromedriver", "chromium-driver")):
         if not _program(variable, name):
             return f"there is no {name} (Debian's package {package})"
+    try:
+        socket.getaddrinfo("localhost", None)
+    except OSError:
+        return "the name localhost leads nowhere, by which chromedriver finds Chromium (/etc/hosts)"
     return None
 
 
@@ -66,8 +71,7 @@ def headless_browser():
         try:
             browser = webdriver.Chrome(service=Service(_program("MUONWALK_CHROMEDRIVER", "chromedriver")), options=options)
         except WebDriverException as error:
-            sys.exit(f"Chromium can't be started ({error.msg.strip()}); see that chromedriver and chromium run by themselves, "
-                     "and that the name localhost leads to 127.0.0.1 (/etc/hosts)")
+            sys.exit(f"Chromium can't be started ({error.msg.strip()}); see that chromedriver and chromium run by themselves")
         try:
             browser.set_script_timeout(120)  # a busy machine takes its time
             _wait_for_pages(browser)

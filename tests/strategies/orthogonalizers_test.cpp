@@ -100,7 +100,8 @@ TEST_CASE(
     "call") {
   std::map<std::string, int> seen;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
-    const Case c = varied_case(seed);
+    Case c = varied_case(seed);
+    c.settings.newton_schulz.gram = false;  // distributed Gram refuses it
     INFO(c.text());
     REQUIRE(first_difference(c, gram(c)) == "");
     REQUIRE(first_difference(c, blocks(c)) == "");
@@ -297,6 +298,10 @@ TEST_CASE("orthogonalizers: what can't work is refused in a sentence") {
         "block-wise Muon can't orthogonalize parameter \"w\" in 2 pieces, because TP may cut across them; take it as "
         "one matrix, or another strategy");
   c.settings.fused.clear();
+  c.settings.newton_schulz.gram = true;
+  CHECK(usage_error([&] { gram(c)(0); }) ==
+        "distributed Gram sums X Xᵀ in every step, and --recipe gram in two; take another of either");
+  c.settings.newton_schulz.gram = false;
   CHECK_THROWS_WITH_AS(
       gram(c)(0)->reference({{"v", Matrix(6, 8)}})->step({{Matrix(6, 8)}}),
       "how TP cuts parameter \"v\" is not known; it is not in the layout that the optimizer was made for",

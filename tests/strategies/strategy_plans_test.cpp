@@ -76,11 +76,11 @@ TEST_CASE("(e): workers are dealt out over the matrices of all buffers, and grad
   CHECK(said[1] == "AllToAllMuon" + own);
   CHECK(said[2] ==
         "AllToAllMuon was given gradients of 3 elements for bucket 0 of buffer 0, but the layout says 320; pack them "
-        "with pack_buckets or initial_state.");
+        "with pack_buckets.");
   CHECK(
       said[3] ==
       "AllToAllMuon was given weights of 7 elements for bucket 0 of buffer 1, but the layout says 141; pack them with "
-      "pack_buckets or initial_state.");
+      "pack_buckets.");
 }
 
 TEST_CASE("strategy_cost: a grid with pipeline stages is refused, and says what to do") {

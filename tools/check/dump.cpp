@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -306,14 +305,6 @@ std::vector<int> coordinates(const Mesh& mesh, int rank) {
   std::vector<int> at(mesh.size());
   for (std::size_t axis = mesh.size(); axis-- > 0; rank /= mesh[axis].second) at[axis] = rank % mesh[axis].second;
   return at;
-}
-
-bool same_bits(const Flat& left, const Flat& right) {
-  return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
-}
-
-bool all_zero(const Flat& values) {
-  return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }
 
 std::string element_text(const std::vector<std::int64_t>& shape, std::int64_t element) {

@@ -97,12 +97,6 @@ struct DumpedStep {
 /// Where a rank is on each axis.
 std::vector<int> coordinates(const Mesh& mesh, int rank);
 
-/// Equal length and equal bits.
-bool same_bits(const Flat& left, const Flat& right);
-
-/// Whether all of them are zero.
-bool all_zero(const Flat& values);
-
 /// "[3, 17]": the place of a row-major element of that shape.
 std::string element_text(const std::vector<std::int64_t>& shape, std::int64_t element);
 

@@ -74,10 +74,6 @@ MomentumLaw law_of(const ParameterCase& p, const View& v, std::optional<double> 
   return law;
 }
 
-bool is_zero(const Flat& values) {
-  return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
-}
-
 }  // namespace
 
 Flat Input::made(const View& view) const {
@@ -105,10 +101,10 @@ Flat Input::made(const View& view) const {
 Moments moments_of(const ParameterCase& p, const View& v, bool adamw) {
   Moments m;
   const std::optional<double> asked = adamw ? p.hyper.adamw.beta1 : p.hyper.momentum;
-  const bool lost = v.momentum_before != nullptr && p.step > 1 && is_zero(*v.momentum_before);
+  const bool lost = v.momentum_before != nullptr && p.step > 1 && all_zero(*v.momentum_before);
   const bool first = p.step == 1 || lost, before = v.momentum_before != nullptr && !first;
   if (v.grad == nullptr) return m;
-  if (lost && !is_zero(*v.grad))
+  if (lost && !all_zero(*v.grad))
     m.deviations.push_back({"momentum_lost", "", fmt::format("the momentum is zero before step {}", p.step)});
   MomentumLaw law;
   if (v.momentum_after != nullptr && (before || first)) law = law_of(p, v, asked, first, m.deviations);

@@ -71,6 +71,7 @@ std::string Orthogonalizer::key(bool roundings) const {
   const Normalization& n = settings.normalization;
   std::string text = fmt::format("{} {} {} {} {} {}", recipe->coefficients, settings.steps, n.cushion, n.equal_rows,
                                  lines.used, lines.longer_side);
+  if (roundings && settings.gram) text += " gram";
   if (roundings && settings.precision == Precision::bf16)
     text += fmt::format(" bf16 {} {} {} {}", static_cast<int>(settings.lines), n.round_first, settings.from_the_right,
                         n.floor);

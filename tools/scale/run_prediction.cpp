@@ -262,10 +262,10 @@ class RunModel {
       time.elementwise.add(part * elements * element_ / read_, launches * launch_, part * elements * element_, times);
     };
     if (run_.gram) {
-      const double begins = steps > 2 ? 2 : 1;  // it begins anew after two steps
+      const double begins = steps < kGramBeginsAnew ? 1 : 2;
       product(half * 2 * m * m * n, begins);
       product(2 * m * m * n, begins);
-      product(half * 2 * m * m * m, 3 * steps - 1);
+      product(half * 2 * m * m * m, 4 * steps - 3 * begins);
     } else {
       product(half * 2 * m * m * n, steps);
       product(half * 2 * m * m * m, steps);

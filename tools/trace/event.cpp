@@ -5,11 +5,10 @@
 #include <array>
 
 #include "src/text/names.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
-
-bool begins_with(const std::string& text, const char* begin) { return text.rfind(begin, 0) == 0; }
 
 EventClass classify_pytorch(const std::string& category, const std::string& name) {
   if (category == "kernel")

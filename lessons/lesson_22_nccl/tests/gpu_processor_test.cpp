@@ -32,10 +32,6 @@ Flat numbers(Index count, std::uint64_t tensor) {
   return values;
 }
 
-bool same_bits(const Flat& a, const Flat& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 // All that a rank's processor does, on numbers of one shape; what comes out.
 std::vector<Flat> all_work(Processor& processor, Shape shape, const MuonSettings& settings) {
   const Index size = shape.size();

@@ -178,8 +178,7 @@ void plan_at_workers(Plan& plan, const MuonSettings& settings, const Orthogonali
 // The DP rank that works on each matrix, buffer by buffer.
 std::vector<int> workers_of(const Layout& layout) {
   std::vector<Parameter> parameters;
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) parameters.push_back({meta.name, meta.full_shape});
+  for (const DistMeta& meta : layout.parameters()) parameters.push_back({meta.name, meta.full_shape});
   return balanced_owners(parameters, layout.grid.dp());
 }
 
@@ -187,10 +186,9 @@ std::vector<double> work_of_workers(const Layout& layout, int ns_steps) {
   std::vector<double> flops(static_cast<std::size_t>(layout.grid.dp()));
   const std::vector<int> workers = workers_of(layout);
   auto next = workers.begin();
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters)
-      flops[static_cast<std::size_t>(*next++)] +=
-          newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, ns_steps);
+  for (const DistMeta& meta : layout.parameters())
+    flops[static_cast<std::size_t>(*next++)] +=
+        newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, ns_steps);
   return flops;
 }
 

@@ -27,7 +27,7 @@ class BlockOrthogonalizer : public DuplicatedOrthogonalizer {
   Work begins(const DistMeta& meta, const MuonSettings& settings) const override {
     if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::begins(meta, settings);
     return {phases::orthogonalize, meta.parameter, meta.shape,
-            newton_schulz_flops(meta.shape.rows, meta.shape.cols, settings.newton_schulz.steps)};
+            newton_schulz_flops(meta.shape.rows, meta.shape.cols, settings.newton_schulz)};
   }
 
   Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
@@ -38,7 +38,7 @@ class BlockOrthogonalizer : public DuplicatedOrthogonalizer {
 
   void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const override {
     if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::plan(plan, meta, settings);
-    const Index working = newton_schulz_elements(meta.shape, settings.newton_schulz.precision);
+    const Index working = newton_schulz_elements(meta.shape, settings.newton_schulz);
     plan.take(working, "X, A, B");
     plan.give_back(working, "X, A, B");
   }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "src/errors.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/full_step.hpp"
@@ -178,6 +179,8 @@ class DistributedGram : public Muon {
  public:
   DistributedGram(const MuonSettings& settings, const Layout& layout) : Muon(settings), cuts_(layout) {
     require_no_fused_matrices("distributed Gram", settings);
+    if (settings.newton_schulz.gram)
+      throw UsageError("distributed Gram sums X Xᵀ in every step, and --recipe gram in two; take another of either");
   }
 
   std::string name() const override { return "Muon, distributed Gram"; }

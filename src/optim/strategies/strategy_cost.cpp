@@ -57,11 +57,11 @@ double flops_once(const std::vector<Parameter>& parameters, const MuonSettings& 
   for (const Parameter& parameter : parameters) {
     const auto fused = settings.fused.find(parameter.name);
     if (fused == settings.fused.end()) {
-      sum += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols, settings.newton_schulz.steps);
+      sum += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols, settings.newton_schulz);
       continue;
     }
     for (const Piece& piece : fused->second)
-      sum += newton_schulz_flops(piece.count(), parameter.shape.cols, settings.newton_schulz.steps);
+      sum += newton_schulz_flops(piece.count(), parameter.shape.cols, settings.newton_schulz);
   }
   return sum;
 }

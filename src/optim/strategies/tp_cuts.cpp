@@ -10,8 +10,7 @@
 namespace muonwalk {
 
 TpCuts::TpCuts(const Layout& layout) : tp_(layout.grid.tp()) {
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) dims_[meta.name] = meta.tp_split_dim;
+  for (const DistMeta& meta : layout.parameters()) dims_[meta.name] = meta.tp_split_dim;
 }
 
 int TpCuts::pieces(const std::string& parameter) const { return dim_of(parameter) == SplitDim::none ? 1 : tp_; }
