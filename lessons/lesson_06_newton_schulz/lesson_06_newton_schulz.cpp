@@ -248,7 +248,7 @@ Prediction predict(const RankInfo& rank) {
 // (Dao-AILab; A is the Gram matrix of X's rows). In exact numbers it is the same. In floats, an A that is carried on
 // drifts away from X Xᵀ: on a 128 × 512 with σ from 1 to 1/1000, by the polynomials of its class, bfloat16 is off by
 // 100 times the result. So it begins anew after two steps, with X multiplied out and A = X Xᵀ. Then it is off by a
-// quarter, and the formula above by an eighth; in float32 by 0.0001, and by 0.000005. It is another recipe, then, not a
+// third, and the formula above by a twelfth; in float32 by 0.00007, and by 0.00001. It is another recipe, then, not a
 // faster way to the same bits: `./lesson_09_full_step --recipe gram`.
 //
 // The last lines before `try` are for matrices of real models, in GFLOP, 10⁹ additions and multiplications: what the
