@@ -3,7 +3,7 @@ add_library(muonwalk_compile_options INTERFACE)
 target_compile_options(muonwalk_compile_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow
   # Where GCC 12 moves a std::variant, it warns of members that the other alternatives would have.
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized>
   $<$<BOOL:${MUONWALK_WERROR}>:-Werror>
   # Law 2: floating point has an order. The compiler must neither fuse nor reorder what is written.
   -ffp-contract=off -fno-fast-math

@@ -298,14 +298,16 @@ std::vector<std::reference_wrapper<const DistMeta>> Layout::parameters() const {
 }
 
 const DistMeta& Layout::meta(int parameter) const {
-  for (const DistMeta& meta : parameters())
-    if (meta.parameter == parameter) return meta;
+  for (const Buffer& buffer : buffers)
+    for (const DistMeta& meta : buffer.parameters)
+      if (meta.parameter == parameter) return meta;
   throw std::out_of_range("the layout has no parameter number " + std::to_string(parameter));
 }
 
 const DistMeta& Layout::meta(const std::string& parameter) const {
-  for (const DistMeta& meta : parameters())
-    if (meta.name == parameter) return meta;
+  for (const Buffer& buffer : buffers)
+    for (const DistMeta& meta : buffer.parameters)
+      if (meta.name == parameter) return meta;
   throw std::out_of_range("the layout has no parameter \"" + parameter + "\"");
 }
 

@@ -112,9 +112,8 @@ void iterate_on_gram(Matrix& x, const NewtonSchulzSettings& settings, const Afte
     code.polynomial(of_step, buffers);
     if (begins(step)) {
       q = z;
-      const bool bf16 = settings.precision == Precision::bf16;
-      const float a = bf16 ? nearest_bf16(of_step.quintic.a) : of_step.quintic.a;
-      for (Index i = 0; i < q.rows(); ++i) q(i, i) = bf16 ? nearest_bf16(q(i, i) + a) : q(i, i) + a;
+      const auto rounded = [&](float v) { return settings.precision == Precision::bf16 ? nearest_bf16(v) : v; };
+      for (Index i = 0; i < q.rows(); ++i) q(i, i) = rounded(q(i, i) + rounded(of_step.quintic.a));
     } else {
       multiply(q);
     }

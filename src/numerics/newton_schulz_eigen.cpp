@@ -46,6 +46,7 @@ void fix_cache_sizes() {
 // stripe(top, rows) for all rows of a result.
 template <class Stripe>
 void in_stripes(Index all_rows, int threads, const Stripe& stripe) {
+  fix_cache_sizes();
   const Index stripe_rows = stripe_rows_of(all_rows);
   const Index stripes = (all_rows + stripe_rows - 1) / stripe_rows;
   const auto at = [&](Index s) { stripe(s * stripe_rows, std::min(stripe_rows, all_rows - s * stripe_rows)); };
@@ -73,7 +74,6 @@ auto rounded(const Expression& expression) {
 
 void gram(const Matrix& of_x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   if (of_x.empty()) return;
-  fix_cache_sizes();
   ConstView x = eigen_view(of_x);
   View a = eigen_view(buffers.a);
   in_stripes(x.rows(), settings.threads, [&](Index top, Index rows) {  // A = X Xᵀ
@@ -127,7 +127,7 @@ void next(const NextProduct& p, const NewtonSchulzSettings& settings) {
     const auto multiply = [&](auto stripe, const auto& of_x, const auto& right) {
       if (settings.precision == Precision::fp32) {
         stripe = p.a * of_x;
-        if (p.factor != 1)
+        if (p.factor != 1)  // with any factor, Eigen computes small products in another way
           stripe.noalias() += (p.factor * left.middleRows(top, rows)) * right;
         else
           stripe.noalias() += left.middleRows(top, rows) * right;

@@ -300,7 +300,7 @@ TEST_CASE("orthogonalizers: what can't work is refused in a sentence") {
   c.settings.fused.clear();
   c.settings.newton_schulz.gram = true;
   CHECK(usage_error([&] { gram(c)(0); }) ==
-        "distributed Gram sums X Xᵀ in every step, and --recipe gram in two; take another of either");
+        "distributed Gram sums X Xᵀ in every step, and --recipe gram in two; take another recipe");
   c.settings.newton_schulz.gram = false;
   CHECK_THROWS_WITH_AS(
       gram(c)(0)->reference({{"v", Matrix(6, 8)}})->step({{Matrix(6, 8)}}),

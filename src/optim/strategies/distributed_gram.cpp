@@ -180,7 +180,7 @@ class DistributedGram : public Muon {
   DistributedGram(const MuonSettings& settings, const Layout& layout) : Muon(settings), cuts_(layout) {
     require_no_fused_matrices("distributed Gram", settings);
     if (settings.newton_schulz.gram)
-      throw UsageError("distributed Gram sums X Xᵀ in every step, and --recipe gram in two; take another of either");
+      throw UsageError("distributed Gram sums X Xᵀ in every step, and --recipe gram in two; take another recipe");
   }
 
   std::string name() const override { return "Muon, distributed Gram"; }

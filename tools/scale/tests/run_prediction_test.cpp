@@ -205,10 +205,11 @@ TEST_CASE("a run: slower links, eager kernels, repeated work, float32 and full p
 }
 
 TEST_CASE("a run: Gram Newton–Schulz and half products have the FLOPs that strategies of the field count") {
-  const auto flops = [](bool gram, bool symmetric) {
+  const auto flops = [](bool gram, bool symmetric, int steps = 5) {
     const RunAnswer each = answer(changed({{"/model/matrices", json::array({{{"name", "w"}, {"shape", {512, 2048}}}})},
                                            {"/muon/who", "all"},
                                            {"/muon/gram", gram},
+                                           {"/muon/ns_steps", steps},
                                            {"/muon/symmetric", symmetric}}));
     for (const Term& term : each.muon.seconds)
       if (term.kind == &terms::newton_schulz) return term.inputs.front().value;
@@ -219,6 +220,10 @@ TEST_CASE("a run: Gram Newton–Schulz and half products have the FLOPs that str
   CHECK(flops(false, true) == near(15 * mmn + 5 * mmm));
   CHECK(flops(true, false) == near(8 * mmn + 28 * mmm));
   CHECK(flops(true, true) == near(6 * mmn + 14 * mmm));
+  NewtonSchulzSettings settings;
+  settings.gram = true;
+  for (settings.steps = 1; settings.steps <= 8; ++settings.steps)
+    CHECK(flops(true, false, settings.steps) == near(newton_schulz_flops(512, 2048, settings)));
 }
 
 TEST_CASE("a run: with TP every rank of a group gathers the matrix and repeats its Newton–Schulz") {
