@@ -323,6 +323,9 @@ void in_1f1b(Rank& rank, Local& local) { passes(rank, local, PipelineSchedule::o
 // every rank adds up the squares of what it owns, and all ranks exchange their sums. What several ranks hold counts
 // once: TP does not cut the gains of norms, and a tied embedding lies on two stages.
 //
+// Muon takes its matrices as in (d) of lesson 16, but over tp as well: a TP group deals them out, slices travel to the
+// rank that orthogonalizes their matrix, and come back orthogonal ([muon_owned_over_tp]).
+//
 // The planted bug `counted_twice` has every TP rank count all that it holds.
 void training_step(Rank& rank, Local& local) {
   local.tensors = stage_tensors(training, local.layout, rank.place, *local.optimizer);
@@ -439,8 +442,8 @@ int main(int argc, char** argv) {
   //    compare the losses and the norms, digit by digit. Answer: all of them, because the bits of the weights do. What
   //    changes are the shapes that ranks hold, and what they send.
   return lesson.answer(
-      "it does, to the last bit, as long as every sum has an order that the grid does not change. Gradients of "
-      "micro-batches are added as one tree, pieces of the heads or channels as another, and the sum of the norm is "
-      "exact. Which schedule the stages follow changes nothing but time and memory: GPipe and 1F1B have the "
-      "same bubble, and 1F1B holds the activations of no more micro-batches than there are stages from its own on.");
+      "it does, to the last bit, as long as the order of every sum is the same on any grid. Gradients of micro-batches "
+      "are added as one tree, those of heads or channels as another, and the norm's sum is exact. The schedule changes "
+      "time and memory alone: GPipe and 1F1B have the same bubble, and 1F1B holds no more micro-batches "
+      "than there are stages from its own on.");
 }

@@ -209,6 +209,9 @@ void add_expert_groups(Lesson<Local>& lesson) {  // to those that the run has
 // A step of training: forward and backward for my micro-batches, the sum of gradients, clipping, and the step of the
 // optimizer ([GptTrainer]). The lesson before this one takes them one by one.
 //
+// A whole matrix could be orthogonalized by all ranks of its TP group, as in lesson 09; then four of them would do the
+// work of Newton–Schulz four times. Here one rank does it for the others ([muon_owned_over_tp]).
+//
 // New is the *schedule* of the learning rate. It goes up over the first steps, because moments and momentum have seen
 // little by then and may point anywhere. Then it goes down along half a cosine, because large steps never settle. Every
 // rank works out the same factor from the number of the step.

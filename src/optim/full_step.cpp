@@ -31,6 +31,7 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
       held = bucket.range;
     }
 
+    orthogonalizer.work_together(context, settings, {b, k}, update, held.begin);
     for (const int index : bucket.parameters)
       matrix_step(context, settings, layout.buffers[b].parameters[index], update, held.begin, state, orthogonalizer);
 
@@ -110,8 +111,17 @@ Matrix DuplicatedOrthogonalizer::orthogonal_slice(const StepContext& context, co
   Communicator& tp = context.tp;
   matrix = tp_gather(tp, matrix, meta.tp_split_dim, settings.gathered());  // the whole matrix
 
-  // The whole matrix at once; or, where several projections share it, one after the other. It is whole here, so its
-  // pieces are the same on all ranks, wherever TP has cut.
+  matrix = orthogonalize_gathered(context, settings, meta, std::move(matrix));
+
+  context.begin(phases::tp_shard, &meta);
+  matrix = tp_shard(matrix, meta.tp_split_dim, tp.size(), tp.rank());  // my TP slice of the orthogonal matrix
+  return matrix;
+}
+
+// The whole matrix at once; or, where several projections share it, one after the other. It is whole here, so its
+// pieces are the same on all ranks, wherever TP has cut.
+Matrix orthogonalize_gathered(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
+                              Matrix matrix) {
   if (const auto fused = settings.fused.find(meta.name); fused != settings.fused.end()) {
     for (const Piece& piece : fused->second) {
       context.begin(phases::orthogonalize, &meta);
@@ -131,9 +141,6 @@ Matrix DuplicatedOrthogonalizer::orthogonal_slice(const StepContext& context, co
                                   "step in which owners orthogonalize whole matrices");
     divide_by_second_moment(matrix, (*means)[number], settings.second_moment);
   }
-
-  context.begin(phases::tp_shard, &meta);
-  matrix = tp_shard(matrix, meta.tp_split_dim, tp.size(), tp.rank());  // my TP slice of the orthogonal matrix
   return matrix;
 }
 

@@ -21,6 +21,12 @@ class Orthogonalizer {
                                   Matrix slice) const = 0;
   /// Lists what that does. The slice is held before and after, and the first phase is listed already.
   virtual void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const = 0;
+  /// What comes before all of that, once per bucket, for whoever works on its matrices together. `slices` has this
+  /// rank's slices of the update, to be replaced, and is the buffer from element `begin` on.
+  virtual void work_together(const StepContext&, const MuonSettings&, BucketNumber, Flat& /*slices*/,
+                             Index /*begin*/) const {}
+  /// Lists what that does.
+  virtual void plan_together(Plan&, const Layout&, const MuonSettings&, BucketNumber) const {}
   /// By which shape `apply` scales which elements of the range `owned` of TP rank `tp_rank`'s slice: by that of the
   /// whole matrix, or of the piece of a fused one.
   virtual std::vector<RangeOfPiece> scaled(const DistMeta& meta, int tp_rank, Range owned,
@@ -41,6 +47,13 @@ class DuplicatedOrthogonalizer : public Orthogonalizer {
 
 /// One for everybody: it holds nothing.
 const Orthogonalizer& duplicated_orthogonalizer();
+
+/// The middle of that, on a matrix that is whole: Newton–Schulz on it or on its pieces, then the division by its second
+/// moment, if it has one.
+Matrix orthogonalize_gathered(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
+                              Matrix matrix);
+/// Lists the Newton–Schulz of that.
+void plan_orthogonalize_gathered(Plan& plan, const DistMeta& meta, const MuonSettings& settings);
 
 /// Whether TP cuts this matrix into slices that are smaller than the whole. Where it does not, there is nothing to
 /// gather, and every orthogonalizer does what the plain one does.

@@ -70,6 +70,17 @@ Index newton_schulz_elements(Shape full, const NewtonSchulzSettings& settings) {
   return 2 * full.size() + ((settings.precision == Precision::bf16 ? 3 : 2) + (gram ? 2 : 0)) * m * m;
 }
 
+void plan_orthogonalize_gathered(Plan& plan, const DistMeta& meta, const MuonSettings& settings) {
+  if (const auto fused = settings.fused.find(meta.name); fused != settings.fused.end()) {
+    for (const Piece& piece : fused->second) {
+      const Shape shape{piece.count(), meta.full_shape.cols};
+      plan_newton_schulz(plan, meta, shape, shape.size(), settings);  // besides the matrix, the piece's own rows
+    }
+  } else {
+    plan_newton_schulz(plan, meta, meta.full_shape, 0, settings);
+  }
+}
+
 // TP gather → Newton–Schulz → TP shard.
 void DuplicatedOrthogonalizer::plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const {
   const Index slice = meta.shape.size(), full = meta.full_shape.size();
@@ -86,14 +97,7 @@ void DuplicatedOrthogonalizer::plan(Plan& plan, const DistMeta& meta, const Muon
   }
   plan.give_back(slice, "slice");
 
-  if (const auto fused = settings.fused.find(meta.name); fused != settings.fused.end()) {
-    for (const Piece& piece : fused->second) {
-      const Shape shape{piece.count(), meta.full_shape.cols};
-      plan_newton_schulz(plan, meta, shape, shape.size(), settings);  // besides the matrix, the piece's own rows
-    }
-  } else {
-    plan_newton_schulz(plan, meta, meta.full_shape, 0, settings);
-  }
+  plan_orthogonalize_gathered(plan, meta, settings);
 
   plan.work(phases::tp_shard, meta.shape, 0, &meta);
   plan.take(slice, "slice");
@@ -134,6 +138,7 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
       plan.give_back(own, "update");
     }
 
+    orthogonalizer.plan_together(plan, layout, settings, {b, k});
     for (const int index : layout.owned_parameters(b, k, place.dp))
       plan_matrix(plan, layout, layout.buffers[b].parameters[index], settings, orthogonalizer);
 

@@ -10,6 +10,7 @@
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/steps.hpp"
+#include "src/optim/strategies/strategy.hpp"
 
 namespace muonwalk {
 namespace {
@@ -75,6 +76,7 @@ std::vector<ParameterGroup> training_groups(const GptTraining& training) {
   AdamWSettings adamw = training.adamw;
   muon.summed_gradients = adamw.summed_gradients = true;
   std::vector<ParameterGroup> groups = usual_groups(muon, adamw);
+  groups[kHiddenMatrices].make = [muon] { return muon_owned_over_tp(muon); };
   const auto with_decay = [adamw] { return std::make_unique<Zero1AdamW>(adamw); };
   if (training.adamw_alone) groups[kHiddenMatrices].make = with_decay;
   if (training.decay_vectors) groups.back().make = with_decay;

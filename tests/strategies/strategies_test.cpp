@@ -11,6 +11,7 @@
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "tests/cases.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 #include "tests/strategies/strategy_case.hpp"
 
 using namespace muonwalk;
@@ -78,7 +79,7 @@ TEST_CASE("strategies: any parameters, grid and buckets: the reference's bits, a
   Covered covered;
   int refused = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed)
-    for (const Strategy& strategy : strategies()) {
+    for (const Strategy& strategy : all_ways()) {
       Case c = laid_out(strategy, strategy_case(seed));
       INFO("(" << strategy.letter << ") " << c.text());
       const Layout layout = c.layout();
@@ -127,7 +128,7 @@ TEST_CASE("strategies: the reference of (a) to (f) is the one serial Muon, and (
 
 TEST_CASE("strategies: saved after any step, resumed by others: bit for bit as if never interrupted") {
   for (std::uint64_t seed = 1; seed <= kSeeds / 2; ++seed)
-    for (const Strategy& strategy : strategies()) {
+    for (const Strategy& strategy : all_ways()) {
       const Case c = laid_out(strategy, strategy_case(seed));
       INFO("(" << strategy.letter << ") " << c.text());
       const Layout layout = c.layout();
@@ -207,6 +208,46 @@ TEST_CASE("(c), (d): over dp nothing travels but the reduce-scatters and all-gat
         CHECK(first_difference(ledger_of(zero1), ledger_of(of_dp)) == "");
       }
     }
+}
+
+TEST_CASE("(d) over tp: one rank of a TP group orthogonalizes, and a slice travels to it and back") {
+  int dealt = 0;
+  for (std::uint64_t seed = 1; seed <= testing::cases(std::uint64_t{100}); ++seed)
+    for (const Strategy& strategy : {all_ways().end()[-2], all_ways().back()}) {
+      const Case c = laid_out(strategy, strategy_case(seed));
+      INFO(c.text());
+      const Layout layout = c.layout();
+      const std::vector<Plan> plans = plans_of(strategy, layout, c.settings);
+      const Index bytes = c.settings.gathered() == Precision::bf16 ? 2 : 4;
+      for (int dp = 0; dp < c.grid.dp(); ++dp) {
+        Index expected = 0;
+        for (const DistMeta& meta : layout.parameters()) {
+          if (layout.owned_range(meta, dp).empty()) continue;
+          std::vector<int> workers;  // of the TP group
+          for (int tp = 0; tp < c.grid.tp(); ++tp)
+            if (worker_of(meta.parameter, {plans[static_cast<std::size_t>(c.grid.rank(dp, tp))]}) >= 0)
+              workers.push_back(tp);
+          CHECK(static_cast<int>(workers.size()) == (cut_by_tp(meta) ? 1 : c.grid.tp()));
+          if (cut_by_tp(meta)) ++dealt, expected += (meta.full_shape.size() - meta.shape.size()) * bytes;
+        }
+        Traffic there, back;
+        for (int tp = 0; tp < c.grid.tp(); ++tp) {
+          const Plan& plan = plans[static_cast<std::size_t>(c.grid.rank(dp, tp))];
+          there += traffic_in(plan, phases::to_workers), back += traffic_in(plan, phases::to_owners);
+        }
+        CHECK(there.bytes_sent == expected);
+        CHECK(back.bytes_sent == expected);
+      }
+    }
+  CHECK(dealt > 0);
+}
+
+TEST_CASE("(d) over tp: a recipe with a second moment is refused") {
+  MuonSettings settings;
+  settings.second_moment.used = true;
+  CHECK(usage_error([&] { muon_owned_over_tp(settings); }) ==
+        "one rank of a TP group can't keep a running mean of squares for all of them; take a recipe without one, or a "
+        "strategy in which every TP rank orthogonalizes every matrix");
 }
 
 TEST_CASE("(f): over tp twice the bytes of (d) in bf16, as many in fp32, and over dp the same") {

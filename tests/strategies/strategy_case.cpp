@@ -33,6 +33,14 @@ MakeOptimizer maker(const Strategy& strategy, const Case& c, const Layout& layou
   return [&strategy, settings = c.settings, &layout, steps] { return strategy.optimizer(layout, settings, steps); };
 }
 
+std::vector<Strategy> all_ways() {
+  const auto owned = [](const Layout&, const MuonSettings& settings, int) { return muon_owned_over_tp(settings); };
+  std::vector<Strategy> all = strategies();
+  for (const Strategy& each : {gather_everything(), owner_by_work()})
+    all.push_back({'i', "owner, over tp", each.lay_out, owned});
+  return all;
+}
+
 bool takes(const Strategy& strategy, const Layout& layout, const MuonSettings& settings) {
   try {
     strategy.optimizer(layout, settings, 0);

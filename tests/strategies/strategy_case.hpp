@@ -28,6 +28,9 @@ inline int worker_of(int parameter, const std::vector<Plan>& plans) {
   return -1;
 }
 
+/// All strategies, and (d) over tp on the layouts of (a) and of (d).
+std::vector<Strategy> all_ways();
+
 /// Whether the strategy takes these settings. (a) to (f) take all.
 bool takes(const Strategy& strategy, const Layout& layout, const MuonSettings& settings);
 

@@ -11,17 +11,11 @@
 #include <utility>
 
 #include "src/optim/full_step.hpp"
+#include "src/optim/strategies/parcels.hpp"
 #include "src/optim/strategies/strategy.hpp"
 
 namespace muonwalk {
 namespace {
-
-// A part of a matrix that one rank owns and another one works on.
-struct TravellingPart {
-  int index;    // of the matrix among the parameters of its buffer
-  int peer;     // the other rank: the worker, or the owner
-  Range range;  // in the buffer
-};
 
 // A bucket, and who works on what of its buffer.
 struct SharedBucket {
@@ -58,55 +52,6 @@ struct SharedBucket {
         if (owner != rank) parts.push_back({index, owner, layout.owned_range(meta(index), owner)});
     return parts;
   }
-};
-
-Index elements_of(const std::vector<TravellingPart>& parts) {
-  Index elements = 0;
-  for (const TravellingPart& part : parts) elements += part.range.size();
-  return elements;
-}
-
-// How elements are put into an array that travels, and taken out of it.
-void pack(const float* from, Index count, float* to) { std::copy_n(from, count, to); }
-void pack(const float* from, Index count, bfloat16* to) { to_bf16(from, count, to); }
-void unpack(const float* from, Index count, float* to) { std::copy_n(from, count, to); }
-void unpack(const bfloat16* from, Index count, float* to) { from_bf16(from, count, to); }
-
-// Parts in one array as an all-to-all takes them: those of each peer together, in the order of the ranks.
-template <class T>
-class Parcels {
- public:
-  Parcels(std::vector<TravellingPart> parts, int dp)
-      : parts_(std::move(parts)), counts_(static_cast<std::size_t>(dp)), elements_(elements_of(parts_)) {
-    for (const TravellingPart& part : parts_) counts_[part.peer] += part.range.size();
-    std::vector<Index> next(counts_.size());
-    for (std::size_t peer = 1; peer < next.size(); ++peer) next[peer] = next[peer - 1] + counts_[peer - 1];
-    for (const TravellingPart& part : parts_) {
-      begins_.push_back(next[part.peer]);
-      next[part.peer] += part.range.size();
-    }
-  }
-
-  T* data() { return elements_.data(); }
-  const std::vector<Index>& counts() const { return counts_; }
-
-  // From or to an array in which element `begin` of the buffer comes first: all parts, or those of one matrix.
-  void pack_from(const float* array, Index begin, int index = -1) {
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-      if (const auto& [of, peer, range] = parts_[i]; index < 0 || of == index)
-        pack(array + (range.begin - begin), range.size(), data() + begins_[i]);
-  }
-  void unpack_to(float* array, Index begin, int index = -1) {
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-      if (const auto& [of, peer, range] = parts_[i]; index < 0 || of == index)
-        unpack(data() + begins_[i], range.size(), array + (range.begin - begin));
-  }
-
- private:
-  std::vector<TravellingPart> parts_;
-  std::vector<Index> counts_;  // [DP rank]
-  std::vector<Index> begins_;  // [part]
-  FlatOf<T> elements_;
 };
 
 // Takes what this rank owns of the updates of a bucket, and leaves the same elements of the orthogonal matrices.
