@@ -7,8 +7,6 @@
 namespace muonwalk::sim {
 namespace {
 
-// What an array is on a GPU. When it goes, its elements are held no more; the memory itself goes when nothing that is
-// queued can still use it, as with the caching allocators of the big frameworks.
 class GpuProcessor : public Processor, private cuda::QueueObserver {
  public:
   explicit GpuProcessor(int ordinal)
@@ -82,36 +80,22 @@ class GpuProcessor : public Processor, private cuda::QueueObserver {
   }
 
  private:
-  using Retired = std::vector<cuda::DeviceMemory>;
+  using Retired = std::vector<std::shared_ptr<void>>;
 
-  // Counts its elements as held, and hands its memory on when it goes.
-  struct Held {
-    cuda::DeviceMemory memory;
-    std::shared_ptr<Retired> retired;
-    MemoryMeter* meter;
-    Index elements, bytes;
-    Held(cuda::DeviceMemory its_memory, std::shared_ptr<Retired> where, Index its_elements, Index its_bytes)
-        : memory(std::move(its_memory)),
-          retired(std::move(where)),
-          meter(MemoryMeter::current()),
-          elements(its_elements),
-          bytes(its_bytes) {
-      if (meter != nullptr) meter->add(elements, bytes);
-    }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-    ~Held() {
-      if (meter != nullptr) meter->remove(elements, bytes);
-      retired->push_back(std::move(memory));
-    }
-  };
-
+  // When an array goes, its elements are held no more; the memory itself goes when nothing that is queued can still use
+  // it, as with the caching allocators of the big frameworks.
   template <class T>
   ArrayOf<T> make(Index size) {
     const Index bytes = size * Index{sizeof(T)};
-    auto held = std::make_shared<Held>(cuda::DeviceMemory(device_, bytes), retired_, size, bytes);
-    T* const data = static_cast<T*>(held->memory.address());
-    return {std::move(held), data, size};
+    const std::shared_ptr<void> memory = cuda::device_memory(device_, bytes);
+    MemoryMeter* const meter = MemoryMeter::current();
+    if (meter != nullptr) meter->add(size, bytes);
+    T* const data = static_cast<T*>(memory.get());
+    const auto retire = [=, retired = retired_](void*) {
+      if (meter != nullptr) meter->remove(size, bytes);
+      retired->push_back(memory);
+    };
+    return {std::shared_ptr<void>(data, retire), data, size};
   }
 
   void queued(const cuda::Stream& stream, cuda::Queued what, Index bytes) override {

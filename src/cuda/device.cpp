@@ -137,41 +137,27 @@ void Stream::drain() const noexcept {
   while (cuda_library().cuStreamQuery(handle_) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
 }
 
-DeviceMemory::DeviceMemory(const Device& device, Index bytes, MemoryMeter* meter, Index elements)
-    : meter_(meter), elements_(elements), bytes_(bytes) {
-  if (bytes < 0) device.fail(fmt::format("cuMemAlloc of {} bytes", bytes), "no size of memory is negative");
-  if (bytes > 0) {
-    device.make_current();
-    CUdeviceptr address = 0;
-    const CUresult result = cuda_library().cuMemAlloc(&address, static_cast<std::size_t>(bytes));
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-      device.fail(fmt::format("cuMemAlloc of {} bytes", bytes),
-                  fmt::format("{}; the device has {} bytes in all, so a smaller model, more ranks that share it, or a "
-                              "device that nobody else uses may work",
-                              error_text(result), device.total_memory()));
-    device.check(result, fmt::format("cuMemAlloc of {} bytes", bytes));
-    device_ = std::make_shared<const Device>(device);
-    address_ = reinterpret_cast<void*>(address);
-  }
-  if (meter_ != nullptr) meter_->add(elements_, bytes_);
-}
-
-void DeviceMemory::release() noexcept {
-  if (meter_ != nullptr) meter_->remove(elements_, bytes_);
-  meter_ = nullptr;
-  if (address_ == nullptr) return;
-  // A failure here is an older one's echo: after an asynchronous error every call fails, and the wait has told it.
-  device_->make_current_quietly();
-  cuda_library().cuMemFree(as_device_pointer(address_));
-  address_ = nullptr;
-}
-
-void DeviceMemory::swap(DeviceMemory& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(address_, other.address_);
-  std::swap(meter_, other.meter_);
-  std::swap(elements_, other.elements_);
-  std::swap(bytes_, other.bytes_);
+std::shared_ptr<void> device_memory(const Device& device, Index bytes, MemoryMeter* meter, Index elements) {
+  const std::string call = fmt::format("cuMemAlloc of {} bytes", bytes);
+  if (bytes < 0) device.fail(call, "no size of memory is negative");
+  if (bytes == 0) return nullptr;
+  device.make_current();
+  CUdeviceptr address = 0;
+  const CUresult result = cuda_library().cuMemAlloc(&address, static_cast<std::size_t>(bytes));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    device.fail(call,
+                fmt::format("{}; the device has {} bytes in all, so a smaller model, more ranks that share it, or "
+                            "a device that nobody else uses may work",
+                            error_text(result), device.total_memory()));
+  device.check(result, call);
+  if (meter != nullptr) meter->add(elements, bytes);
+  return {reinterpret_cast<void*>(address), [=](void* memory) {
+            if (meter != nullptr) meter->remove(elements, bytes);
+            // A failure here is an older one's echo: after an asynchronous error every call fails, and the wait has
+            // told it.
+            device.make_current_quietly();
+            cuda_library().cuMemFree(as_device_pointer(memory));
+          }};
 }
 
 void copy_bytes(const Stream& stream, void* to, const void* from, Index bytes) {

@@ -78,33 +78,11 @@ class Stream {
   CUstream handle_ = nullptr;
 };
 
-/// Memory of a device, without a type.
-class DeviceMemory {
- public:
-  DeviceMemory() = default;
-  /// Bytes with no definite content; none for 0. `meter`, where given, counts them as `elements` held by a rank, and
-  /// must outlive this. Throws RunError where the device has no room.
-  DeviceMemory(const Device& device, Index bytes, MemoryMeter* meter = nullptr, Index elements = 0);
-  ~DeviceMemory() { release(); }
-  DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
-    DeviceMemory(std::move(other)).swap(*this);
-    return *this;
-  }
-
-  /// The address on the device. The host must not read or write there.
-  void* address() const { return address_; }
-
- private:
-  void release() noexcept;
-  void swap(DeviceMemory& other) noexcept;
-
-  std::shared_ptr<const Device> device_;
-  void* address_ = nullptr;
-  MemoryMeter* meter_ = nullptr;
-  Index elements_ = 0;
-  Index bytes_ = 0;
-};
+/// `bytes` bytes of a device's memory with no definite content; null for 0. The host must not read or write there. They
+/// are given back when the last copy of the pointer goes. `meter`, where given, counts them as `elements` held by a
+/// rank, and must outlive them. Throws RunError where the device has no room.
+std::shared_ptr<void> device_memory(const Device& device, Index bytes, MemoryMeter* meter = nullptr,
+                                    Index elements = 0);
 
 /// An array on a device, which owns it and frees it at its end; work on a stream that uses it must be done by then.
 template <class T>
@@ -115,9 +93,8 @@ class DeviceArray {
   DeviceArray() = default;
   /// `size` elements of no definite value. `meter`, where given, counts them as it counts a Flat's.
   DeviceArray(const Device& device, Index size, MemoryMeter* meter = nullptr)
-      : memory_(device, size * Index{sizeof(T)}, meter, size), size_(size) {}
-  DeviceArray(DeviceArray&& other) noexcept
-      : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, Index{0})) {}
+      : memory_(device_memory(device, size * Index{sizeof(T)}, meter, size)), size_(size) {}
+  DeviceArray(DeviceArray&& other) noexcept { *this = std::move(other); }
   DeviceArray& operator=(DeviceArray&& other) noexcept {
     memory_ = std::move(other.memory_);
     size_ = std::exchange(other.size_, Index{0});
@@ -127,12 +104,12 @@ class DeviceArray {
   Index size() const { return size_; }
   /// The address on the device: for kernels and copies, not to be looked into by the host.
   /// @{
-  T* data() { return static_cast<T*>(memory_.address()); }
-  const T* data() const { return static_cast<const T*>(memory_.address()); }
+  T* data() { return static_cast<T*>(memory_.get()); }
+  const T* data() const { return static_cast<const T*>(memory_.get()); }
   /// @}
 
  private:
-  DeviceMemory memory_;
+  std::shared_ptr<void> memory_;
   Index size_ = 0;
 };
 

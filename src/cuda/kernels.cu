@@ -322,8 +322,8 @@ __device__ inline void set(unsigned short* out, float value) {
 
 // As tree_sum in src/numerics/tree_sum.cpp: a stack of finished subtrees, which a new leaf joins as counting carries.
 template <class T>
-__device__ inline void tree_sum(const TreeSumArguments& a) {
-  for (Count i = first_element(); i < a.count; i += element_step()) {
+__device__ inline void tree_sum(Count count, T* out, const TreeSumParts& a) {
+  for (Count i = first_element(); i < count; i += element_step()) {
     float stack[10];  // one for each bit of most_parts
     int depth = 0;
     for (int leaf = 0; leaf < a.parts; ++leaf) {
@@ -332,12 +332,13 @@ __device__ inline void tree_sum(const TreeSumArguments& a) {
         stack[depth - 2] = __fadd_rn(stack[depth - 2], stack[depth - 1]);
     }
     for (; depth > 1; --depth) stack[depth - 2] = __fadd_rn(stack[depth - 2], stack[depth - 1]);
-    set(static_cast<T*>(a.out) + i, depth == 0 ? 0.0f : stack[0]);
+    set(out + i, depth == 0 ? 0.0f : stack[0]);
   }
 }
 
 }  // namespace
 
+namespace muonwalk::cuda {
 extern "C" {
 
 __global__ void __launch_bounds__(product_threads, 2) chain_fp32(const ProductArguments p) {
@@ -354,84 +355,85 @@ __global__ void __launch_bounds__(product_threads, 2) chain_bf16(const ProductAr
 
 // A square goes through shared memory, so that both its rows and its columns are neighbours in memory when they are
 // moved. The extra word in a row spreads a column over the banks.
-__global__ void transpose(const TransposeArguments a) {
+__global__ void transpose(Count rows, Count cols, const float* from, float* to) {
   __shared__ float square[transpose_tile][transpose_tile + 1];
-  const Count across = (a.cols + transpose_tile - 1) / transpose_tile;
+  const Count across = (cols + transpose_tile - 1) / transpose_tile;
   const Count top = static_cast<Count>(blockIdx.x) / across * transpose_tile;
   const Count left = static_cast<Count>(blockIdx.x) % across * transpose_tile;
   const int x = static_cast<int>(threadIdx.x) % transpose_tile, y = static_cast<int>(threadIdx.x) / transpose_tile;
   for (int i = y; i < transpose_tile; i += transpose_rows)
-    if (top + i < a.rows && left + x < a.cols) square[i][x] = a.from[(top + i) * a.cols + left + x];
+    if (top + i < rows && left + x < cols) square[i][x] = from[(top + i) * cols + left + x];
   __syncthreads();
   for (int i = y; i < transpose_tile; i += transpose_rows)
-    if (left + i < a.cols && top + x < a.rows) a.to[(left + i) * a.rows + top + x] = square[x][i];
+    if (left + i < cols && top + x < rows) to[(left + i) * rows + top + x] = square[x][i];
 }
 
 // As pairwise_sum_of_squares in src/numerics/tree_sum.cpp: sixteen running sums per leaf, which are then halved.
-__global__ void leaf_sums(const LeafSumArguments a) {
-  __shared__ double sums[leaf_threads];
+__global__ void leaf_sums(Count count, const float* values, double* sums) {
+  __shared__ double lanes[leaf_threads];
   const int index = static_cast<int>(threadIdx.x), lane = index % leaf_lanes;
   const Count leaf = static_cast<Count>(blockIdx.x) * (leaf_threads / leaf_lanes) + index / leaf_lanes;
-  const Count stop = leaf * leaf_values + leaf_values < a.count ? leaf * leaf_values + leaf_values : a.count;
+  const Count stop = leaf * leaf_values + leaf_values < count ? leaf * leaf_values + leaf_values : count;
   double sum = 0;
   for (Count i = leaf * leaf_values + lane; i < stop; i += leaf_lanes) {
-    const double value = a.values[i];
+    const double value = values[i];
     sum = __dadd_rn(sum, __dmul_rn(value, value));
   }
-  sums[index] = sum;
+  lanes[index] = sum;
   for (int half = leaf_lanes / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (lane < half) sums[index] = __dadd_rn(sums[index], sums[index + half]);
+    if (lane < half) lanes[index] = __dadd_rn(lanes[index], lanes[index + half]);
   }
-  if (lane == 0 && leaf * leaf_values < a.count) a.sums[leaf] = sums[index];
+  if (lane == 0 && leaf * leaf_values < count) sums[leaf] = lanes[index];
 }
 
 // Level by level: neighbours join, an odd one waits. That is the tree of tree_sum.hpp.
-__global__ void tree_of_doubles(const TreeArguments a) {
-  for (Count step = 1; step < a.count; step *= 2) {
-    for (Count i = static_cast<Count>(threadIdx.x) * 2 * step; i + step < a.count; i += blockDim.x * 2 * step)
-      a.sums[i] = __dadd_rn(a.sums[i], a.sums[i + step]);
+__global__ void tree_of_doubles(Count count, double* sums) {
+  for (Count step = 1; step < count; step *= 2) {
+    for (Count i = static_cast<Count>(threadIdx.x) * 2 * step; i + step < count; i += blockDim.x * 2 * step)
+      sums[i] = __dadd_rn(sums[i], sums[i + step]);
     __syncthreads();
   }
 }
 
-__global__ void divide(const DivideArguments a) {
-  for (Count i = first_element(); i < a.count; i += element_step()) {
-    const float quotient = __double2float_rn(__ddiv_rn(a.values[i], a.denominator));
-    a.values[i] = a.round ? nearest_bf16(quotient) : quotient;
+__global__ void divide(Count count, float* values, double denominator, bool round) {
+  for (Count i = first_element(); i < count; i += element_step()) {
+    const float quotient = __double2float_rn(__ddiv_rn(values[i], denominator));
+    values[i] = round ? nearest_bf16(quotient) : quotient;
   }
 }
 
-__global__ void scale_to_bf16(const ScaleArguments a) {
-  for (Count i = first_element(); i < a.count; i += element_step())
-    a.out[i] = nearest_bf16(__fmul_rn(a.scale, a.values[i]));
+__global__ void scale_to_bf16(Count count, float scale, const float* values, float* out) {
+  for (Count i = first_element(); i < count; i += element_step()) out[i] = nearest_bf16(__fmul_rn(scale, values[i]));
 }
 
-__global__ void to_bf16(const Bf16Arguments a) {
-  for (Count i = first_element(); i < a.count; i += element_step()) set(a.bf16 + i, a.floats[i]);
+__global__ void to_bf16(Count count, const float* floats, unsigned short* bf16) {
+  for (Count i = first_element(); i < count; i += element_step()) set(bf16 + i, floats[i]);
 }
 
-__global__ void from_bf16(const FloatArguments a) {
-  for (Count i = first_element(); i < a.count; i += element_step()) a.floats[i] = as_float(a.bf16[i]);
+__global__ void from_bf16(Count count, const unsigned short* bf16, float* floats) {
+  for (Count i = first_element(); i < count; i += element_step()) floats[i] = as_float(bf16[i]);
 }
 
-__global__ void momentum_step(const MomentumArguments a) {
-  for (Count i = first_element(); i < a.count; i += element_step()) {
-    const float g = a.gradient[i];
-    const float m = __fadd_rn(__fmul_rn(a.mu, a.momentum[i]), g);
-    a.momentum[i] = m;
-    a.update[i] = a.nesterov ? __fadd_rn(g, __fmul_rn(a.mu, m)) : m;
+__global__ void momentum_step(Count count, const float* gradient, float* momentum, float* update, float mu,
+                              bool nesterov) {
+  for (Count i = first_element(); i < count; i += element_step()) {
+    const float g = gradient[i];
+    const float m = __fadd_rn(__fmul_rn(mu, momentum[i]), g);
+    momentum[i] = m;
+    update[i] = nesterov ? __fadd_rn(g, __fmul_rn(mu, m)) : m;
   }
 }
 
-__global__ void apply_update(const ApplyArguments a) {
-  for (Count i = first_element(); i < a.count; i += element_step()) {
-    const float decayed = __fmul_rn(a.weights[i], a.keep);
-    a.weights[i] = __fsub_rn(decayed, __fmul_rn(a.scale, a.orthogonal[i]));
+__global__ void apply_update(Count count, float* weights, const float* orthogonal, float keep, float scale) {
+  for (Count i = first_element(); i < count; i += element_step()) {
+    const float decayed = __fmul_rn(weights[i], keep);
+    weights[i] = __fsub_rn(decayed, __fmul_rn(scale, orthogonal[i]));
   }
 }
 
-__global__ void tree_sum_fp32(const TreeSumArguments a) { tree_sum<float>(a); }
+__global__ void tree_sum_fp32(Count count, float* out, const TreeSumParts a) { tree_sum(count, out, a); }
 
-__global__ void tree_sum_bf16(const TreeSumArguments a) { tree_sum<unsigned short>(a); }
+__global__ void tree_sum_bf16(Count count, unsigned short* out, const TreeSumParts a) { tree_sum(count, out, a); }
 }
+}  // namespace muonwalk::cuda

@@ -332,15 +332,12 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
   if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_y > 65535 || grid_z > 65535 ||
       std::uint64_t{block_x} * block_y * block_z - 1 >= 1024)
     return CUDA_ERROR_INVALID_VALUE;
-  const auto* const first = static_cast<const unsigned char*>(arguments[0]);
-  const std::vector<unsigned char> argument(first, first + kernel.argument_size);
-  return hand_in(call, stream, [=, &d, &kernel] {
-    const std::vector<const void*> addresses = kernel.addresses(argument.data());
-    for (const void* const address : addresses)
+  return hand_in(call, stream, [=, &d, bound = kernel.bind(arguments)] {
+    for (const void* const address : bound.addresses)
       if (address != nullptr && !is_allocated(d, address, 0)) return CUDA_ERROR_ILLEGAL_ADDRESS;
-    const MemoryOpen memory(d, addresses);
+    const MemoryOpen memory(d, bound.addresses);
     const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
-    return kernel.run(argument.data(), grid, block, d.thread_order) ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+    return run_blocks(bound, grid, block, d.thread_order) ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
   });
 }
 }

@@ -16,6 +16,9 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 // --- what CUDA's compiler has, in the words of this one
 // ----------------------------------------------------------------------
@@ -96,8 +99,7 @@ struct Block {
   std::vector<Numbers3> indices;
   std::size_t running = 0;
   jmp_buf scheduler;
-  const void* argument = nullptr;
-  void (*kernel)(const void*) = nullptr;
+  std::function<void()> thread;
   bool any_vote = false;
 };
 Block block;
@@ -117,7 +119,7 @@ int __syncthreads_or(int mine) {
 // A fiber lives through many blocks: one thread of each.
 void live() {
   for (;;) {
-    block.kernel(block.argument);
+    block.thread();
     Fiber& fiber = block.fibers[block.running];
     fiber.done = true;
     if (_setjmp(fiber.place) == 0) _longjmp(block.scheduler, 1);
@@ -168,16 +170,16 @@ bool run_block(std::size_t threads, unsigned order, std::uint32_t& random) {
   }
 }
 
-bool run_blocks(void (*kernel)(const void*), const void* argument, const unsigned (&grid)[3],
-                const unsigned (&threads)[3], unsigned order) {
+}  // namespace
+
+bool run_blocks(const BoundKernel& kernel, const unsigned (&grid)[3], const unsigned (&threads)[3], unsigned order) {
   const std::size_t count = std::size_t{threads[0]} * threads[1] * threads[2];
   if (block.fibers.size() < count) block.fibers = std::vector<Fiber>(count);
   block.indices.clear();
   for (unsigned z = 0; z < threads[2]; ++z)
     for (unsigned y = 0; y < threads[1]; ++y)
       for (unsigned x = 0; x < threads[0]; ++x) block.indices.push_back({x, y, z});
-  block.kernel = kernel;
-  block.argument = argument;
+  block.thread = kernel.thread;
   gridDim = {grid[0], grid[1], grid[2]};
   blockDim = {threads[0], threads[1], threads[2]};
   std::uint32_t random = order;
@@ -196,51 +198,41 @@ bool run_blocks(void (*kernel)(const void*), const void* argument, const unsigne
 // --- the kernels
 // ------------------------------------------------------------------------------------------------------------
 
+namespace {
+
 using Addresses = std::vector<const void*>;
 
-template <class Argument, void (*kernel)(Argument)>
-void call(const void* argument) {
-  kernel(*static_cast<const Argument*>(argument));
+template <class T>
+Addresses addresses_in(const T& argument) {
+  if constexpr (std::is_pointer_v<T>) return {argument};
+  return {};
+}
+Addresses addresses_in(const ProductArguments& a) { return {a.left, a.right, a.addend, a.out}; }
+Addresses addresses_in(const TreeSumParts& a) { return Addresses(a.part, a.part + a.parts); }
+
+template <auto kernel, class... Parameters, std::size_t... i>
+BoundKernel bound(void (*)(Parameters...), void** arguments, std::index_sequence<i...>) {
+  const std::tuple<Parameters...> all{*static_cast<const Parameters*>(arguments[i])...};
+  Addresses addresses;
+  for (const Addresses& some : {addresses_in(std::get<i>(all))...})
+    addresses.insert(addresses.end(), some.begin(), some.end());
+  return {addresses, [all] { std::apply(kernel, all); }};
 }
 
-template <class Argument, void (*kernel)(Argument)>
-KernelOnCpu entry(const char* name, Addresses (*addresses)(const void*)) {
-  return {name, sizeof(Argument), addresses,
-          [](const void* argument, const unsigned(&grid)[3], const unsigned(&threads)[3], unsigned order) {
-            return run_blocks(call<Argument, kernel>, argument, grid, threads, order);
-          }};
-}
-
-#define KERNEL(name, Argument, ...)                          \
-  entry<Argument, name>(#name, [](const void* argument) {    \
-    const auto& a = *static_cast<const Argument*>(argument); \
-    return Addresses __VA_ARGS__;                            \
-  })
-
-Addresses parts_of(const TreeSumArguments& a) {
-  Addresses addresses(a.part, a.part + a.parts);
-  addresses.push_back(a.out);
-  return addresses;
+template <class... Parameters>
+constexpr std::index_sequence_for<Parameters...> numbers_of(void (*)(Parameters...)) {
+  return {};
 }
 
 }  // namespace
 
 const KernelOnCpu* kernel_on_cpu(const char* name) {
-  static const KernelOnCpu kernels[] = {
-      KERNEL(chain_fp32, ProductArguments, {a.left, a.right, a.addend, a.out}),
-      KERNEL(chain_bf16, ProductArguments, {a.left, a.right, a.addend, a.out}),
-      KERNEL(transpose, TransposeArguments, {a.from, a.to}),
-      KERNEL(leaf_sums, LeafSumArguments, {a.values, a.sums}),
-      KERNEL(tree_of_doubles, TreeArguments, {a.sums}),
-      KERNEL(divide, DivideArguments, {a.values}),
-      KERNEL(scale_to_bf16, ScaleArguments, {a.values, a.out}),
-      KERNEL(to_bf16, Bf16Arguments, {a.floats, a.bf16}),
-      KERNEL(from_bf16, FloatArguments, {a.bf16, a.floats}),
-      KERNEL(momentum_step, MomentumArguments, {a.gradient, a.momentum, a.update}),
-      KERNEL(apply_update, ApplyArguments, {a.weights, a.orthogonal}),
-      KERNEL(tree_sum_fp32, TreeSumArguments, (parts_of(a))),
-      KERNEL(tree_sum_bf16, TreeSumArguments, (parts_of(a))),
-  };
+#define KERNEL(name)                                                                                        \
+  {#name, [](void** arguments) {                                                                            \
+     return bound<muonwalk::cuda::name>(muonwalk::cuda::name, arguments, numbers_of(muonwalk::cuda::name)); \
+   }},
+  static const KernelOnCpu kernels[] = {MUONWALK_KERNELS(KERNEL)};
+#undef KERNEL
   for (const KernelOnCpu& kernel : kernels)
     if (std::strcmp(kernel.name, name) == 0) return &kernel;
   return nullptr;

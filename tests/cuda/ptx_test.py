@@ -55,8 +55,8 @@ text = (SOURCE / "src/cuda/kernels.cu").read_text()
 faults = faults_of(ptx_of(text))
 
 # A check that has never failed proves nothing.
-planted = text.replace("__fadd_rn(__fmul_rn(a.mu, a.momentum[i]), g)", "a.mu * a.momentum[i] + g")
-planted = planted.replace("__ddiv_rn(a.values[i], a.denominator)", "__fdividef(a.values[i], float(a.denominator))")
+planted = text.replace("__fadd_rn(__fmul_rn(mu, momentum[i]), g)", "mu * momentum[i] + g")
+planted = planted.replace("__ddiv_rn(values[i], denominator)", "__fdividef(values[i], float(denominator))")
 found = "\n".join(faults_of(ptx_of(planted)))
 for name, kind in (("momentum_step", "no kernel but the chains' may fuse"), ("divide", "approximates")):
     if not re.search(f"{name}: .*{kind}", found):
