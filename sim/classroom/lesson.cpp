@@ -450,8 +450,7 @@ void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict,
   guarded([&] {
     const auto reports = state_->world->hand_over("count", [&](Rank& rank) {
       RankGroups& groups = rank.groups();
-      Counted counted;
-      RankCost& cost = counted.cost;
+      RankCost cost;
       cost.counted = groups.ledger;
       cost.counted_peak = groups.memory.peak();
       const KernelTraffic kernel = options_.world == WorldKind::processes ? groups.kernel_traffic() : KernelTraffic();
@@ -461,16 +460,16 @@ void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict,
       if (options_.world == WorldKind::processes) {
         rusage usage{};
         getrusage(RUSAGE_SELF, &usage);
-        counted.kilobytes = usage.ru_maxrss;
+        cost.kilobytes = usage.ru_maxrss;
       }
-      rank.add(std::move(counted));
+      rank.add(std::move(cost));
     });
-    for_each<Counted>(reports, [&](int rank, const Counted& counted) {
-      costs.push_back(counted.cost);
+    for_each<RankCost>(reports, [&](int rank, const RankCost& cost) {
+      costs.push_back(cost);
       const Prediction prediction = predict(options_.rank_info(rank));
       costs.back().predicted = prediction.ledger;
       costs.back().predicted_peak = prediction.peak_elements;
-      state_->peak_kilobytes = std::max(state_->peak_kilobytes, counted.kilobytes);
+      state_->peak_kilobytes = std::max(state_->peak_kilobytes, cost.kilobytes);
     });
   });
   if (!is_parent()) return;

@@ -133,12 +133,10 @@ std::vector<PhaseRecords> phases_of(const std::string& title, StepReports report
   }
   if (phases.empty()) place("");
   for (PhaseRecords& phase : phases) {
-    std::vector<Moved> moved(ranks);
+    std::vector<Traffic> moved(ranks);
     for_each<RecordedMove>(phase.reports, [&](int, const RecordedMove& move) {
-      Moved& sender = moved[static_cast<std::size_t>(move.from)];
-      sender.sent += move.bytes;
-      ++sender.messages;
-      moved[static_cast<std::size_t>(move.to)].received += move.bytes;
+      moved[static_cast<std::size_t>(move.from)] += {move.bytes, 0, 1, 0};
+      moved[static_cast<std::size_t>(move.to)] += {0, move.bytes, 0, 1};
     });
     for (std::size_t rank = 0; rank < ranks; ++rank) phase.reports[rank].push_back(moved[rank]);
   }

@@ -116,9 +116,9 @@ std::vector<std::string> moved_lines(const StepReports& reports, bool every_set)
   using Amounts = std::array<std::int64_t, 3>;  // bytes sent, messages, bytes received
   std::vector<int> who;
   std::vector<Amounts> moved;
-  for_each<Moved>(reports, [&](int rank, const Moved& of) {
+  for_each<Traffic>(reports, [&](int rank, const Traffic& of) {
     who.push_back(rank);
-    moved.push_back({of.sent, of.messages, of.received});
+    moved.push_back({of.bytes_sent, of.messages_sent, of.bytes_received});
   });
   const auto sets = sets_of_equal(moved.size(), [&](std::size_t i) { return moved[i]; });
   std::vector<std::string> lines;

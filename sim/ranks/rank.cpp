@@ -115,9 +115,9 @@ void Rank::start_recording() {
     for (const LedgerLine& line : ledger().lines()) sum += line.calls;
     return sum;
   };
-  groups().on_sent = [this, calls, before = calls()](const SentMessage& sent) {
-    add(RecordedMove{sent.from, sent.to, sent.group, collective_name(sent.kind), element_name(sent.type),
-                     sent.bytes / element_size(sent.type), sent.bytes, static_cast<int>(calls() - before - 1)});
+  groups().on_sent = [this, calls, before = calls()](RecordedMove sent) {
+    sent.call = static_cast<int>(calls() - before - 1);
+    add(std::move(sent));
   };
 }
 
@@ -143,8 +143,7 @@ std::vector<Report> RankSession::run(int step, const std::string& title, const R
   rank_.require_decision();
   rank_.phase("");
   if (trace != nullptr) trace->close(traced_step);
-  const Traffic moved = groups_->ledger.total() - before;
-  rank_.add(Moved{moved.bytes_sent, moved.bytes_received, moved.messages_sent});
+  rank_.add(groups_->ledger.total() - before);
   if (trace != nullptr) rank_.add(Traced{trace->take(), groups_->ledger});
   std::deque<Report>& told = rank_.state_->reports;
   std::vector<Report> reports(std::make_move_iterator(told.begin()), std::make_move_iterator(told.end()));

@@ -88,7 +88,8 @@ class RankGroups::Member : public CallObserver {
     const int peer = group.ranks[static_cast<std::size_t>(message.peer)];
     if (all_->trace != nullptr) all_->trace->message(index_, call, message, peer);
     if (all_->on_sent && message.sent)
-      all_->on_sent({all_->rank_, peer, group.name, call.kind, call.type, message.bytes});
+      all_->on_sent({all_->rank_, peer, group.name, collective_name(call.kind), element_name(call.type),
+                     message.bytes / element_size(call.type), message.bytes});
   }
   void waits(CollectiveKind kind, int peer) override {
     slot_->waits_in = kind;

@@ -9,22 +9,13 @@
 
 #include "sim/ranks/options.hpp"
 #include "sim/ranks/progress.hpp"
+#include "sim/replay/recording.hpp"
 #include "sim/replay/span_buffer.hpp"
 #include "sim/transport/memory_backend.hpp"
 #include "src/comm/communicator.hpp"
 #include "src/numerics/newton_schulz.hpp"
 
 namespace muonwalk::sim {
-
-/// A message that a rank has sent, for those who record it.
-struct SentMessage {
-  int from = 0;                                   ///< the sender, a rank of the world
-  int to = 0;                                     ///< the receiver, a rank of the world
-  std::string group;                              ///< the name of the group in which it was sent
-  CollectiveKind kind = CollectiveKind::barrier;  ///< the call that it belongs to
-  ElementType type = ElementType::bytes;          ///< the elements' type
-  std::int64_t bytes = 0;                         ///< the payload alone, without headers
-};
 
 /// All groups of a run, by their names: dp, tp and pp, and after them those of WorldSetUp::groups.
 class RunGroups {
@@ -69,8 +60,9 @@ class RankGroups {
   ChainEngine chain_engine;
   /// The number of the rank's GPU; nothing where it has none.
   std::optional<int> gpu;
-  /// Told of every message that this rank sends, when it has been sent; empty when nobody records the run.
-  std::function<void(const SentMessage&)> on_sent;
+  /// Told of every message that this rank sends, when it has been sent, but for the number of its call; empty when
+  /// nobody records the run.
+  std::function<void(RecordedMove)> on_sent;
 
   /// The one of this name. Throws UsageError where the run has no such group, or the rank is not in it.
   Communicator& communicator(const std::string& name);

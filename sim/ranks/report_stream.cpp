@@ -120,11 +120,12 @@ class Fields {
     std::vector<LedgerLine> lines = ledger.lines();
     size_of(lines);
     for (LedgerLine& line : lines) {
-      Traffic& moved = line.traffic;
-      (*this)(line.group, line.kind, line.type, line.calls, moved.bytes_sent, moved.bytes_received, moved.messages_sent,
-              moved.messages_received);
-      if (to_ == nullptr) ledger.add(line.group, line.kind, line.type, line.calls, moved);
+      (*this)(line.group, line.kind, line.type, line.calls, line.traffic);
+      if (to_ == nullptr) ledger.add(line.group, line.kind, line.type, line.calls, line.traffic);
     }
+  }
+  void one(Traffic& moved) {
+    (*this)(moved.bytes_sent, moved.bytes_received, moved.messages_sent, moved.messages_received);
   }
 
   std::vector<std::byte>* to_ = nullptr;
@@ -143,14 +144,13 @@ void list(Fields& fields, PhaseEnded& phase) { fields(phase.name, phase.seconds)
 void list(Fields& fields, RecordedMove& move) {
   fields(move.from, move.to, move.group, move.collective, move.type, move.elements, move.bytes, move.call);
 }
-void list(Fields& fields, Moved& moved) { fields(moved.sent, moved.received, moved.messages); }
+void list(Fields& fields, Traffic& moved) { fields(moved); }
 void list(Fields& fields, NamedMatrix& held) {
   fields(held.name, held.first_row, held.first_col);
   fields.values(held.matrix);
 }
-void list(Fields& fields, Counted& counted) {
-  RankCost& cost = counted.cost;
-  fields(cost.counted, cost.counted_peak, cost.kernel_known, cost.kernel_sent, cost.header_sent, counted.kilobytes);
+void list(Fields& fields, RankCost& cost) {
+  fields(cost.counted, cost.counted_peak, cost.kernel_known, cost.kernel_sent, cost.header_sent, cost.kilobytes);
 }
 void list(Fields& fields, Traced& traced) {
   SpanBatch& batch = traced.batch;

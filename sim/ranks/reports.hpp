@@ -13,7 +13,7 @@
 
 namespace muonwalk::sim {
 
-/// What one rank counted, beside what was predicted for it.
+/// What one rank has counted since the start, beside what was predicted for it, which the rank does not tell.
 struct RankCost {
   Ledger predicted;           ///< the prediction
   Ledger counted;             ///< the rank's own count
@@ -22,6 +22,7 @@ struct RankCost {
   bool kernel_known = false;  ///< the kernel's TCP counters could be read
   long long kernel_sent = 0;  ///< bytes of all groups, headers included
   long long header_sent = 0;  ///< bytes of headers, as the transport counted them
+  long kilobytes = 0;         ///< the most memory that its process had
 };
 
 /// A parameter of a buffer that was shown.
@@ -84,19 +85,6 @@ struct PhaseEnded {
   double seconds = 0;  ///< its duration
 };
 
-/// What a rank moved in a step.
-struct Moved {
-  std::int64_t sent = 0;      ///< bytes, without headers
-  std::int64_t received = 0;  ///< bytes, without headers
-  std::int64_t messages = 0;  ///< sent ones
-};
-
-/// What a rank has counted since the start.
-struct Counted {
-  RankCost cost;       ///< the counted half; nothing is predicted here
-  long kilobytes = 0;  ///< the most memory that its process had
-};
-
 /// What a traced rank recorded in a step.
 struct Traced {
   SpanBatch batch;  ///< this step's spans
@@ -133,10 +121,11 @@ double monotonic_seconds();
 /// The rank has done its step: nothing more of it will come.
 struct EndOfStep {};
 
-/// What a rank tells the parent: what it showed and said, what it sent (RecordedMove) and holds (NamedMatrix), and so
-/// on. Ranks that are processes send records through a pipe (report_stream.hpp), threads hand them over.
-using Report =
-    std::variant<Shown, Said, PhaseEnded, RecordedMove, Moved, NamedMatrix, Counted, Traced, Posted, Failed, EndOfStep>;
+/// What a rank tells the parent: what it showed and said, what it sent (RecordedMove), moved in a step (Traffic) and
+/// holds (NamedMatrix), and so on. Ranks that are processes send records through a pipe (report_stream.hpp), threads
+/// hand them over.
+using Report = std::variant<Shown, Said, PhaseEnded, RecordedMove, Traffic, NamedMatrix, RankCost, Traced, Posted,
+                            Failed, EndOfStep>;
 
 /// What all ranks told in a step: [rank], each in the order in which it told it.
 using StepReports = std::vector<std::vector<Report>>;

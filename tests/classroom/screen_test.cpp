@@ -42,7 +42,7 @@ TEST_CASE("rank_label: the coordinates of which there is more than one") {
 
 TEST_CASE("step_lines: what ranks say and show, in rank order, aligned, the label in a rank's first line only") {
   const StepReports reports =
-      by_rank(told(shown("w", 4, 6), Said{"hello"}), told(Moved{1, 0, 0}, shown("longer_name", 10, 6)));
+      by_rank(told(shown("w", 4, 6), Said{"hello"}), told(Traffic{1, 0, 0, 0}, shown("longer_name", 10, 6)));
   const std::vector<std::string> lines = step_lines(Grid().dp(2), reports, false);
   CHECK(joined(lines) ==
         "  rank 0  dp 0   w              4 × 6    96 B\n"
@@ -133,7 +133,7 @@ TEST_CASE("step_lines: of any matrix or flat run, what is shown and what is said
 }
 
 TEST_CASE("moved_lines: a line for each set of ranks that moved the same, and one line for many sets") {
-  const auto moved = [](int sent, int messages, int received) { return told(Moved{sent, received, messages}); };
+  const auto moved = [](int sent, int messages, int received) { return told(Traffic{sent, received, messages, 0}); };
   CHECK(moved_lines(by_rank(moved(0, 0, 0), moved(0, 0, 0)), false).empty());
   CHECK(joined(moved_lines(by_rank(moved(48, 1, 48), moved(48, 1, 48)), false)) ==
         "  every rank sent 48 B in 1 message and received 48 B");

@@ -109,10 +109,9 @@ TEST_CASE(
                       return std::make_unique<ArrivingBackend>(look);
                     });
   std::vector<std::string> sent;
-  groups.on_sent = [&](const SentMessage& message) {
+  groups.on_sent = [&](const RecordedMove& message) {
     sent.push_back(std::to_string(message.from) + " to " + std::to_string(message.to) + " in " + message.group + ": " +
-                   collective_name(message.kind) + " of " + element_name(message.type) + ", " +
-                   std::to_string(message.bytes));
+                   message.collective + " of " + message.type + ", " + std::to_string(message.bytes));
   };
   CHECK(slot.waits_for == ProgressSlot::kNobody);
   float numbers[4] = {};
