@@ -13,7 +13,6 @@
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/units.hpp"
-#include "tools/scale/training_memory.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -105,7 +105,7 @@ class PlanSum {
     cost.transient_bytes = transient_;
     Formula newton_schulz = in("FLOPs", cost.flops, "FLOP", "the plan of the busiest rank") /
                             (in("peak", cluster_.accelerator.flops_per_second, "FLOP/s", "the cluster's accelerator") *
-                             input<Formula>(products_.efficiency(cluster_.accelerator)));
+                             Formula(products_.efficiency(cluster_.accelerator)));
     if (products_.outside)
       newton_schulz =
           with(std::move(newton_schulz), {"a product", products_.outside->at, "FLOP",
@@ -132,7 +132,7 @@ class PlanSum {
 
  private:
   static Formula in(const char* name, double value, const char* unit, const char* source) {
-    return input<Formula>({name, value, unit, source});
+    return Formula({name, value, unit, source});
   }
 
   static double bandwidth(const TransferTime& transfer) {

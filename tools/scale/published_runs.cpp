@@ -11,12 +11,9 @@
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "tools/scale/cluster.hpp"
 #include "tools/scale/json_fields.hpp"
-#include "tools/scale/model_shape.hpp"
 #include "tools/scale/muonwalk_scale_texts.hpp"
 #include "tools/scale/stage_filling.hpp"
-#include "tools/scale/training_memory.hpp"
 #include "tools/scale/training_time.hpp"
 
 namespace muonwalk::sim {
@@ -215,13 +212,12 @@ double predicted_speed(const PublishedRun& run, const TrainingSoftware& software
 }
 
 RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& software) {
-  const ModelShape& model = model_shape(run.model);
-  const TrainingLayout& layout = run.layout;
+  const StepQuestion question{model_shape(run.model), records_cluster(), software, run.layout};
   RunPrediction prediction;
   prediction.tokens_per_second = predicted_speed(run, software);
-  prediction.memory_gibibytes = total(stage_bytes(model, layout, software, 0)) / kGibibyte;
-  prediction.fits = fits(total(training_bytes(model, layout, software)), records_cluster(), software) &&
-                    why_it_cannot_run(model, layout, software).empty();
+  prediction.memory_gibibytes = total(stage_bytes(question, 0)) / kGibibyte;
+  prediction.fits = fits(total(training_bytes(question)), question.cluster, software) &&
+                    why_it_cannot_run(question.model, question.layout, software).empty();
   return prediction;
 }
 

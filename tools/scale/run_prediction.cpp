@@ -8,9 +8,7 @@
 #include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
 #include "tools/scale/collective_time.hpp"
-#include "tools/scale/muon_cost.hpp"
 #include "tools/scale/stage_filling.hpp"
-#include "tools/scale/training_memory.hpp"
 #include "tools/scale/training_time.hpp"
 
 namespace muonwalk::sim {
@@ -126,7 +124,7 @@ class RunModel {
 
  private:
   static Formula in(const char* name, double value, const char* unit, const char* source) {
-    return input<Formula>({name, value, unit, source});
+    return Formula({name, value, unit, source});
   }
   // A term of the optimizer's. What one sends is Muon's: that of AdamW is with forward and backward.
   void add(RunStep& step, Term term) {
@@ -182,20 +180,18 @@ class RunModel {
         collective(CollectiveKind::all_gather, 2 * kBf16Bytes * parameters, run_.shard, tp).total() +
         collective(CollectiveKind::reduce_scatter, run_.gradient_bytes * parameters, run_.shard, tp).total();
     const double layers = static_cast<double>(run_.model.layers);
-    both.push_back(term_of(
-        terms::shard_traffic,
-        in("m", run_.layout.accumulation, "", kRun) *
-            (at_least_0(in("gathers and scatters", moved, "s", "weights twice, gradients once") *
-                            (number<Formula>(1, "1") - number<Formula>(1, "1") / in("layers", layers, "", kRun)) -
-                        in("slot", slot, "s", "forward and backward of a micro-batch")) +
-             in("of the first layer", moved / layers, "s", "which nothing hides"))));
+    both.push_back(term_of(terms::shard_traffic,
+                           in("m", run_.layout.accumulation, "", kRun) *
+                               (at_least_0(in("gathers and scatters", moved, "s", "weights twice, gradients once") *
+                                               (1 - 1 / in("layers", layers, "", kRun)) -
+                                           in("slot", slot, "s", "forward and backward of a micro-batch")) +
+                                in("of the first layer", moved / layers, "s", "which nothing hides"))));
     if (const int replicas = run_.layout.dp / run_.shard; replicas > 1) {
       const double all = collective(CollectiveKind::all_reduce, run_.gradient_bytes * parameters / run_.shard, replicas,
                                     run_.shard * tp)
                              .total();
-      both.push_back(
-          term_of(terms::replica_sum, at_least_0(in("all-reduce", all, "s", "of a shard's gradients") -
-                                                 number<Formula>(2.0 / 3, "2/3") * in("slot", slot, "s", "above"))));
+      both.push_back(term_of(terms::replica_sum, at_least_0(in("all-reduce", all, "s", "of a shard's gradients") -
+                                                            Formula(2.0 / 3, "2/3") * in("slot", slot, "s", "above"))));
     }
   }
 
@@ -205,9 +201,8 @@ class RunModel {
     const double share = muon_ / (dense_ + experts_ + tables_);
     for (Term& term : seconds)
       if (term.kind == &terms::weight_gather)
-        term = term_of(terms::weight_gather,
-                       in("AdamW's gather", term.amount, "s", "ZeRO-1") *
-                           (number<Formula>(1, "1") - in("Muon's share", share, "", "which travels otherwise")));
+        term = term_of(terms::weight_gather, in("AdamW's gather", term.amount, "s", "ZeRO-1") *
+                                                 (1 - in("Muon's share", share, "", "which travels otherwise")));
   }
 
   // ── Collectives
@@ -337,7 +332,7 @@ class RunModel {
                           in("waiting for launches", waits, "s", "beyond that")));
     for (Term term : work.transfers) {
       if (leaning_.hides && run_.who != Orthogonalizers::strategy)
-        term.amount = at_least_0(term.amount - step.newton_schulz);
+        term.amount = std::max(0.0, term.amount - step.newton_schulz);
       add(step, term);
     }
   }
@@ -458,7 +453,7 @@ class RunModel {
                         in("shares", state_shares(), "", "of the optimizer's state") +
                     in("state", state, "B", muons > 0 ? "AdamW's two moments, Muon's momentum" : "two moments"))};
     double gone = 0;
-    for (Term& term : stage_bytes(run_.model, run_.layout, run_.software, 0))
+    for (Term& term : stage_bytes({run_.model, run_.cluster, run_.software, run_.layout}, 0))
       if (term.kind->when == TermKind::transient && term.amount > 0) {
         gone += term.amount;
         bytes.push_back(std::move(term));

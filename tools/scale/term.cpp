@@ -32,7 +32,8 @@ std::string input_text(const TermInput& input) {
 using Form = Formula::Form;
 
 std::string bracketed(const Formula& formula, bool brackets) {
-  return brackets ? "(" + formula.text + ")" : formula.text;
+  const std::string text = formula.text.empty() ? fmt::format("{:g}", formula.value) : formula.text;
+  return brackets ? "(" + text + ")" : text;
 }
 
 void add_input(std::vector<TermInput>& inputs, const TermInput& more) {
@@ -41,11 +42,14 @@ void add_input(std::vector<TermInput>& inputs, const TermInput& more) {
 }
 
 Formula joined(const Formula& a, const char* sign, const Formula& b, Form form, double value) {
+  Formula result(value);
+  if (a.inputs.empty() && b.inputs.empty()) return result;
   const bool product = form == Form::product, divides = std::string_view(sign) == "/";
   const bool right =
       b.form == Form::sum ? product || std::string_view(sign) == "−" : divides && b.form == Form::product;
-  Formula result{value, bracketed(a, product && a.form == Form::sum) + " " + sign + " " + bracketed(b, right), a.inputs,
-                 form};
+  result.text = bracketed(a, product && a.form == Form::sum) + " " + sign + " " + bracketed(b, right);
+  result.inputs = a.inputs;
+  result.form = form;
   for (const TermInput& each : b.inputs) add_input(result.inputs, each);
   return result;
 }
@@ -57,21 +61,15 @@ Formula operator/(const Formula& a, const Formula& b) { return joined(a, "/", b,
 Formula operator+(const Formula& a, const Formula& b) { return joined(a, "+", b, Form::sum, a.value + b.value); }
 Formula operator-(const Formula& a, const Formula& b) { return joined(a, "−", b, Form::sum, a.value - b.value); }
 
-template <>
-Formula input<Formula>(const TermInput& named) {
-  return {named.value, named.name, {named}, Form::atom};
-}
-template <>
-Formula number<Formula>(double value, const char* text) {
-  return {value, text, {}, Form::atom};
-}
-
 Formula at_least_0(Formula formula) {
-  return {std::max(0.0, formula.value), "max(0, " + formula.text + ")", std::move(formula.inputs), Form::atom};
+  formula.value = std::max(0.0, formula.value);
+  if (!formula.inputs.empty()) formula.text = "max(0, " + formula.text + ")";
+  formula.form = Form::atom;
+  return formula;
 }
 
 Formula with(Formula formula, const TermInput& more) {
-  add_input(formula.inputs, more);
+  if (!formula.inputs.empty()) add_input(formula.inputs, more);
   return formula;
 }
 

@@ -113,15 +113,20 @@ std::string amount_text(double number, const std::string& unit);
 /// and, where one lies outside of what was measured, the nearest measured point. `unit` is "s" or "B".
 std::vector<std::string> explain(const std::vector<Term>& terms, const char* unit);
 
-/// A number that knows how it came about. A formula is written once, as a template over its numbers: with double it is
-/// fast enough for a search over many layouts, with Formula it explains itself.
+/// A number that knows how it came about. A formula is written once: of numbers with names it explains itself; of
+/// numbers without, it is their value alone, which is fast enough for a search over many layouts.
 struct Formula {
   enum class Form { atom, product, sum };
 
-  double value = 0;
-  std::string text;               ///< "m · layers / rate"
-  std::vector<TermInput> inputs;  ///< The named numbers in it, each once.
-  Form form = Form::atom;         ///< What the text is, which decides where it needs brackets.
+  /// A number without a name, and what it stands as in a formula: "2 B", "4/3"; its digits where nothing else is said.
+  Formula(double number, const char* written = "") : value(number), text(written) {}
+  /// A named number.
+  explicit Formula(const TermInput& named) : value(named.value), text(named.name), inputs{named} {}
+
+  double value;
+  std::string text;                    ///< "m · layers / rate"
+  std::vector<TermInput> inputs = {};  ///< The named numbers in it, each once; none: it explains nothing.
+  Form form = Form::atom;              ///< What the text is, which decides where it needs brackets.
 };
 
 Formula operator*(const Formula& a, const Formula& b);
@@ -129,34 +134,10 @@ Formula operator/(const Formula& a, const Formula& b);
 Formula operator+(const Formula& a, const Formula& b);
 Formula operator-(const Formula& a, const Formula& b);
 
-/// A named number.
-template <class Number>
-Number input(const TermInput& named);
-template <>
-inline double input<double>(const TermInput& named) {
-  return named.value;
-}
-template <>
-Formula input<Formula>(const TermInput& named);
-/// A number without a name, as `text`: "6", "2 B".
-template <class Number>
-Number number(double value, const char* text);
-template <>
-inline double number<double>(double value, const char*) {
-  return value;
-}
-template <>
-Formula number<Formula>(double value, const char* text);
 /// The number, or 0 where it is below that.
-/// @{
-inline double at_least_0(double number) { return number > 0 ? number : 0; }
 Formula at_least_0(Formula formula);
-/// @}
 /// The same number with one more input, which does not stand in the formula: a size that a rate depends on.
-/// @{
-inline double with(double number, const TermInput&) { return number; }
 Formula with(Formula formula, const TermInput& more);
-/// @}
 
 /// The term whose amount is the value of this formula. What a collective sends is one of its inputs, too.
 Term term_of(const TermKind& kind, Formula formula, double bytes_sent = 0);

@@ -25,68 +25,68 @@ double layer_bytes(const ModelShape& model, const TrainingLayout& layout, const 
   return bytes / tp;
 }
 
-// One stage of a layout, and how many micro-batches are in flight there.
-template <class N>
+// One stage of a layout, and how many micro-batches are in flight there; its terms are `explained`, or amounts alone.
 class StageMemory {
  public:
-  StageMemory(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software,
-              const Stage& stage, int flight)
-      : model_(model), layout_(layout), software_(software), stage_(stage), flight_(flight) {}
+  StageMemory(const StepQuestion& of, const Stage& stage, int flight, bool explained)
+      : of_(of), stage_(stage), flight_(flight), explained_(explained) {}
 
-  template <class Each>
-  void terms(const Each& each) const {
-    const double copies = layout_.zero == 0 ? 1 : copies_of(model_, layout_, stage_);
-    each(terms::weights, per_parameter(kWeightBytes));
-    each(terms::gradients, per_parameter(kGradientBytes));
-    if (software_.fresh_gradient_bytes > 0) each(terms::fresh_gradients, per_parameter(software_.fresh_gradient_bytes));
-    each(terms::master_weights, shared(per_parameter(kMasterBytes), copies));
-    each(terms::two_moments, shared(per_parameter(kMomentBytes), copies));
-    const double kept = layer_bytes(model_, layout_, software_);
-    each(terms::activations, layers() * in_flight() * tokens() * in("bytes", kept, "B", kCounted));
+  std::vector<Term> terms() const {
+    std::vector<Term> all;
+    const auto add = [&all](const TermKind& kind, const Formula& bytes) { all.push_back(term_of(kind, bytes)); };
+    const double copies = of_.layout.zero == 0 ? 1 : copies_of(of_.model, of_.layout, stage_);
+    add(terms::weights, per_parameter(kWeightBytes));
+    add(terms::gradients, per_parameter(kGradientBytes));
+    if (of_.software.fresh_gradient_bytes > 0)
+      add(terms::fresh_gradients, per_parameter(of_.software.fresh_gradient_bytes));
+    add(terms::master_weights, shared(per_parameter(kMasterBytes), copies));
+    add(terms::two_moments, shared(per_parameter(kMomentBytes), copies));
+    const double kept = layer_bytes(of_.model, of_.layout, of_.software);
+    add(terms::activations, layers() * in_flight() * tokens() * in("bytes", kept, "B", kCounted));
     if (gathered_share() > 0)
-      each(terms::gathered_inputs, layers() * in_flight() *
-                                       in("share", gathered_share(), "", "1 − 2 / in flight in slow pipelines") *
-                                       tokens() * number<N>(kGatheredActivation, "4 B") * width() *
-                                       (number<N>(1, "1") - number<N>(1, "1") / tp()));
+      add(terms::gathered_inputs, layers() * in_flight() *
+                                      in("share", gathered_share(), "", "1 − 2 / in flight in slow pipelines") *
+                                      tokens() * Formula(kGatheredActivation, "4 B") * width() * (1 - 1 / tp()));
     if (logit_bytes() > 0)
-      each(terms::logits, tokens() * in("vocabulary", real(model_.vocabulary), "", kShape) / tp() *
-                              in("bytes", logit_bytes(), "B", kCounted));
-    each(terms::working_layer, working());
+      add(terms::logits, tokens() * in("vocabulary", real(of_.model.vocabulary), "", kShape) / tp() *
+                             in("bytes", logit_bytes(), "B", kCounted));
+    add(terms::working_layer, working());
+    return all;
   }
 
  private:
-  N in(const char* name, double value, const char* unit, const char* source) const {
-    return input<N>({name, value, unit, source});
+  Formula in(const char* name, double value, const char* unit, const char* source) const {
+    return explained_ ? Formula({name, value, unit, source}) : value;
   }
-  N layers() const { return in("layers", real(stage_.layers), "", "of this stage"); }
-  N in_flight() const { return in("in flight", flight_, "", "1F1B: min(m, pp − stage)"); }
-  N tokens() const { return in("tokens", real(model_.tokens) * layout_.micro_batch, "", "a micro-batch"); }
-  N width() const { return in("width", real(model_.width), "", kShape); }
-  N tp() const { return in("tp", layout_.tp, "", kLayout); }
-  N per_parameter(double bytes) const {
-    return in("parameters", stage_parameters(model_, layout_, stage_), "", "of one rank") *
+  Formula layers() const { return in("layers", real(stage_.layers), "", "of this stage"); }
+  Formula in_flight() const { return in("in flight", flight_, "", "1F1B: min(m, pp − stage)"); }
+  Formula tokens() const { return in("tokens", real(of_.model.tokens) * of_.layout.micro_batch, "", "a micro-batch"); }
+  Formula width() const { return in("width", real(of_.model.width), "", kShape); }
+  Formula tp() const { return in("tp", of_.layout.tp, "", kLayout); }
+  Formula per_parameter(double bytes) const {
+    return in("parameters", stage_parameters(of_.model, of_.layout, stage_), "", "of one rank") *
            in("bytes", bytes, "B", kCounted);
   }
-  N shared(const N& bytes, double copies) const {
+  Formula shared(const Formula& bytes, double copies) const {
     return copies == 1 ? bytes : bytes / in("shares", copies, "", "ZeRO-1: dp, but of experts dp / ep");
   }
 
   // The share of the gathered inputs that is still there when the backward pass comes. Freed memory returns to the
   // allocator only when the transfer's stream has come by; a host that is slower than its GPU sees to that.
   double gathered_share() const {
-    if (layout_.tp == 1 || !software_.keeps_gathered_inputs) return 0;
-    if (layout_.pp == 1 || layout_.nodes == 1) return 1;
-    const int node = layout_.ranks() / layout_.nodes;
-    return layout_.tp > 2 * node ? 0 : std::max(0.0, 1 - 2.0 / flight_);
+    if (of_.layout.tp == 1 || !of_.software.keeps_gathered_inputs) return 0;
+    if (of_.layout.pp == 1 || of_.layout.nodes == 1) return 1;
+    const int node = of_.layout.ranks() / of_.layout.nodes;
+    return of_.layout.tp > 2 * node ? 0 : std::max(0.0, 1 - 2.0 / flight_);
   }
 
   // The layer that is worked on; of one whose activations are recomputed, these as well.
-  N working() const {
-    const N gathered = in("bytes", kWorkingBytes, "B", kCounted) * width();
-    if (layout_.recomputation != Recomputation::full) return tokens() * gathered;
-    TrainingLayout kept = layout_;
+  Formula working() const {
+    const Formula gathered = in("bytes", kWorkingBytes, "B", kCounted) * width();
+    if (of_.layout.recomputation != Recomputation::full) return tokens() * gathered;
+    TrainingLayout kept = of_.layout;
     kept.recomputation = Recomputation::none;
-    return tokens() * (gathered + in("recomputed", layer_bytes(model_, kept, software_), "B", kCounted));
+    return tokens() * (gathered + in("recomputed", layer_bytes(of_.model, kept, of_.software), "B", kCounted));
   }
 
   // Bytes per logit of one TP rank: bf16 for all in flight where they are made; fp32 copies where the loss is taken; a
@@ -101,66 +101,42 @@ class StageMemory {
     return bytes;
   }
 
-  const ModelShape& model_;
-  const TrainingLayout& layout_;
-  const TrainingSoftware& software_;
+  const StepQuestion& of_;
   Stage stage_;
   int flight_;
+  bool explained_;
 };
 
-template <class N>
-std::vector<StageMemory<N>> stages_of(const ModelShape& model, const TrainingLayout& layout,
-                                      const TrainingSoftware& software) {
-  std::vector<StageMemory<N>> all;
+std::vector<StageMemory> stages_of(const StepQuestion& of, bool explained) {
+  std::vector<StageMemory> all;
   int stage = 0;
-  for (const Stage& each : fill_stages(model, layout.pp, software))
-    all.emplace_back(model, layout, software, each, std::min(layout.accumulation, layout.pp - stage++));
+  for (const Stage& each : fill_stages(of.model, of.layout.pp, of.software))
+    all.emplace_back(of, each, std::min(of.layout.accumulation, of.layout.pp - stage++), explained);
   return all;
 }
 
-// What can't be taken back, and all that there is at the peak.
-struct StageSums {
-  double firm = 0, peak = 0;
-};
-
-std::vector<StageSums> sums_of(const ModelShape& model, const TrainingLayout& layout,
-                               const TrainingSoftware& software) {
-  std::vector<StageSums> all;
-  for (const StageMemory<double>& each : stages_of<double>(model, layout, software)) {
-    all.emplace_back();
-    each.terms([&sums = all.back()](const TermKind& kind, double bytes) {
-      sums.peak += bytes;
-      if (&kind != &terms::gathered_inputs) sums.firm += bytes;
-    });
-  }
-  return all;
-}
-
-}  // namespace
-
-std::vector<Term> stage_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software,
-                              int stage) {
-  std::vector<Term> terms;
-  stages_of<Formula>(model, layout, software)
-      .at(static_cast<std::size_t>(stage))
-      .terms([&terms](const TermKind& kind, const Formula& bytes) { terms.push_back(term_of(kind, bytes)); });
-  return terms;
-}
-
-std::vector<Term> training_bytes(const ModelShape& model, const TrainingLayout& layout,
-                                 const TrainingSoftware& software) {
-  const std::vector<StageSums> sums = sums_of(model, layout, software);
-  const auto by_firm = [](const StageSums& a, const StageSums& b) { return a.firm < b.firm; };
-  const auto fullest = std::max_element(sums.begin(), sums.end(), by_firm) - sums.begin();
-  std::vector<Term> terms = stage_bytes(model, layout, software, static_cast<int>(fullest));
+// Without what can be taken back.
+std::vector<Term> firm(std::vector<Term> terms) {
   const auto gathered = [](const Term& term) { return term.kind == &terms::gathered_inputs; };
   terms.erase(std::remove_if(terms.begin(), terms.end(), gathered), terms.end());
   return terms;
 }
 
-double peak_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software) {
+}  // namespace
+
+std::vector<Term> stage_bytes(const StepQuestion& question, int stage) {
+  return stages_of(question, true).at(static_cast<std::size_t>(stage)).terms();
+}
+
+std::vector<Term> training_bytes(const StepQuestion& question) {
+  std::vector<double> sums;
+  for (const StageMemory& each : stages_of(question, false)) sums.push_back(total(firm(each.terms())));
+  return firm(stage_bytes(question, static_cast<int>(std::max_element(sums.begin(), sums.end()) - sums.begin())));
+}
+
+double peak_bytes(const StepQuestion& question) {
   double most = 0;
-  for (const StageSums& each : sums_of(model, layout, software)) most = std::max(most, each.peak);
+  for (const StageMemory& each : stages_of(question, false)) most = std::max(most, total(each.terms()));
   return most;
 }
 

@@ -9,22 +9,28 @@
 
 namespace muonwalk::sim {
 
+/// What is asked: one training step of a model, laid out over a cluster.
+struct StepQuestion {
+  const ModelShape& model;           ///< The model that is trained.
+  const Cluster& cluster;            ///< Where it is trained.
+  const TrainingSoftware& software;  ///< The program that trains it.
+  TrainingLayout layout;             ///< A sensible one (require_sensible) for the cluster's nodes.
+};
+
 /// The share of a card's memory that is left for a program: 10⁹ of every 2³⁰ bytes. The rest holds its context and
 /// NCCL's buffers.
 constexpr double kCardShare = kGigabyte / kGibibyte;
 
 /// Bytes at the peak on one rank of a stage, term by term. Activations are those of min(m, pp − stage) micro-batches,
 /// as 1F1B has it. `stage` counts from 0.
-std::vector<Term> stage_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software,
-                              int stage);
+std::vector<Term> stage_bytes(const StepQuestion& question, int stage);
 
 /// The terms of the stage that needs most, without what the allocator can take back when memory is short: inputs of
 /// products that were gathered from other ranks. Their sum decides whether a layout fits.
-std::vector<Term> training_bytes(const ModelShape& model, const TrainingLayout& layout,
-                                 const TrainingSoftware& software);
+std::vector<Term> training_bytes(const StepQuestion& question);
 
 /// The sum of stage_bytes on the stage where it is largest.
-double peak_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software);
+double peak_bytes(const StepQuestion& question);
 
 /// Whether training_bytes of this sum fit into the usable share of the card.
 bool fits(double bytes, const Cluster& cluster, const TrainingSoftware& software);

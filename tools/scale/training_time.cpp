@@ -6,9 +6,7 @@
 #include <cmath>
 
 #include "src/text/text.hpp"
-#include "tools/scale/muon_cost.hpp"
 #include "tools/scale/stage_filling.hpp"
-#include "tools/scale/training_memory.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -97,128 +95,136 @@ TermInput within(const char* name, double value, const char* source, double low,
   return input;
 }
 
-template <class N>
+// What a stage does; its formulas are `explained`, or values alone.
 class StageFormulas {
  public:
-  StageFormulas(const StepQuestion& of, const Stage& stage, bool last)
-      : of_(of), stage_(stage), last_(last), held_(stage_parameters(of.model, of.layout, stage)) {}
+  StageFormulas(const StepQuestion& of, const Stage& stage, bool last, bool explained)
+      : of_(of),
+        stage_(stage),
+        last_(last),
+        explained_(explained),
+        held_(stage_parameters(of.model, of.layout, stage)) {}
 
-  // What the accelerator does for a micro-batch, forward and backward, one after the other.
-  template <class Each>
-  void slot(const Each& each) const {
+  // What the accelerator does for `m` micro-batches, forward and backward, one after the other.
+  std::vector<Term> slots(const Formula& m) const {
+    std::vector<Term> terms;
+    const auto add = [&](const TermKind& kind, const Formula& time) { terms.push_back(term_of(kind, m * time)); };
     const Recomputation recomputation = of_.layout.recomputation;
     const bool all = recomputation == Recomputation::full;
-    const N weights = with(in("weights", product_weights(of_.model), "", "of one layer"), width());
-    each(terms::products, once_more(all, layers() * number<N>(6, "6") * weights * tokens() / tp() / product_rate()));
-    each(terms::attention, once_more(recomputation != Recomputation::none, attention()));
-    each(
-        terms::elementwise,
+    const Formula weights = with(in("weights", product_weights(of_.model), "", "of one layer"), width());
+    add(terms::products, once_more(all, layers() * 6 * weights * tokens() / tp() / product_rate()));
+    add(terms::attention, once_more(recomputation != Recomputation::none, attention()));
+    add(terms::elementwise,
         once_more(all, layers() * tokens() *
-                           (in("a", kWidthTraffic * of_.software.elementwise_share, "B", kCounted) * input<N>(width()) +
+                           (in("a", kWidthTraffic * of_.software.elementwise_share, "B", kCounted) * in(width()) +
                             in("b", kHiddenTraffic * of_.software.elementwise_share, "B", kCounted) *
                                 in("hidden", real(of_.model.hidden), "", kShape)) /
                            tp() / memory()));
-    each(terms::gradients_added, parameters() * in("bytes", kAccumulationTraffic, "B", kCounted) / memory());
-    if (stage_.head) each(terms::output_layer, output_layer());
+    add(terms::gradients_added, parameters() * in("bytes", kAccumulationTraffic, "B", kCounted) / memory());
+    if (stage_.head) add(terms::output_layer, output_layer());
     if (stage_.loss)
-      each(terms::loss, tokens() * vocabulary() / tp() *
-                            in("bytes", kLogitTraffic * of_.software.logit_share, "B", kCounted) / memory());
+      add(terms::loss, tokens() * vocabulary() / tp() *
+                           in("bytes", kLogitTraffic * of_.software.logit_share, "B", kCounted) / memory());
     if (of_.layout.tp > 1)
-      each(terms::tp_transfers,
-           once_more(all, layers() *
-                              in("collectives", kTpCollectives + (slow_path(of_) ? kRegathered : 0), "", kCounted) *
-                              gathered() / tp_link()));
+      add(terms::tp_transfers,
+          once_more(all, layers() *
+                             in("collectives", kTpCollectives + (slow_path(of_) ? kRegathered : 0), "", kCounted) *
+                             gathered() / tp_link()));
     if (tp_nodes(of_) > 1 && of_.software.node_hop_seconds > 0)
-      each(terms::tp_latency,
-           layers() * (tp() - number<N>(1, "1")) * in("hop", of_.software.node_hop_seconds, "s", kFitted));
-    if (of_.layout.ep > 1) each(terms::expert_tokens, once_more(all, expert_tokens()));
+      add(terms::tp_latency, layers() * (tp() - 1) * in("hop", of_.software.node_hop_seconds, "s", kFitted));
+    if (of_.layout.ep > 1) add(terms::expert_tokens, once_more(all, expert_tokens()));
     if (!last_) {
       const Index channels = stage_.head && !stage_.loss ? of_.model.vocabulary : of_.model.width;
-      each(terms::next_stage,
-           number<N>(2, "2") * number<N>(kBf16Bytes, "2 B") * tokens() * in("channels", real(channels), "", kShape) /
-               tp() / in("link", of_.cluster.levels.front().bytes_per_second, "B/s", "the cluster, inside of a node"));
+      add(terms::next_stage,
+          Formula(2 * kBf16Bytes, "2 · 2 B") * tokens() * in("channels", real(channels), "", kShape) / tp() /
+              in("link", of_.cluster.levels.front().bytes_per_second, "B/s", "the cluster, inside of a node"));
     }
+    return terms;
   }
 
   // What the host needs to launch all of that, at the same time.
-  N host() const { return layers() * with(in("floor", floor_seconds(of_), "s", kFitted), tp_size()); }
+  Formula host() const { return layers() * with(in("floor", floor_seconds(of_), "s", kFitted), tp_size()); }
 
   // What comes after the last micro-batch, one after the other; `slot` is this stage's.
-  template <class Each>
-  void ending(double slot, const Each& each) const {
+  std::vector<Term> ending(double slot) const {
+    std::vector<Term> terms;
+    const auto add = [&](const TermKind& kind, const Formula& time, double sent) {
+      terms.push_back(term_of(kind, time, sent));
+    };
     const double copies = copies_of(of_.model, of_.layout, stage_);
     const bool experts = of_.layout.ep > 1;
-    const N shares = in(experts ? "copies" : "dp", copies, "", experts ? "dp, but of experts dp / ep" : kLayout);
-    const N others = (shares - number<N>(1, "1")) / shares;  // what a ring makes a rank send of a buffer
-    const N link = with(
+    const Formula shares = in(experts ? "copies" : "dp", copies, "", experts ? "dp, but of experts dp / ep" : kLayout);
+    const Formula others = (shares - 1) / shares;  // what a ring makes a rank send of a buffer
+    const Formula link = with(
         in("link", link_of(of_, of_.layout.dp * of_.layout.tp, std::min(of_.layout.tp, node_of(of_))), "B/s", kPerRank),
         within("nodes", of_.layout.nodes, kLayout, 1, kMostNodes));
-    const N wait = in("wait", of_.software.group_seconds_per_doubling * std::log2(dp_nodes(of_)), "s", kFitted);
+    const Formula wait = in("wait", of_.software.group_seconds_per_doubling * std::log2(dp_nodes(of_)), "s", kFitted);
     const double sent = (copies - 1) / copies * held_;
     if (of_.layout.dp > 1) {
-      const N all = number<N>(2, "2") * others * in("bytes", of_.software.gradient_bytes, "B", "of a gradient") *
-                        parameters() / link +
-                    wait;
+      const Formula sum =
+          2 * others * in("bytes", of_.software.gradient_bytes, "B", "of a gradient") * parameters() / link + wait;
       // It hides behind the backward pass, two thirds of a slot.
-      each(terms::gradient_sum, at_least_0(all - number<N>(2.0 / 3, "2/3") * in("slot", slot, "s", "above")),
-           2 * of_.software.gradient_bytes * sent);
+      add(terms::gradient_sum, at_least_0(sum - Formula(2.0 / 3, "2/3") * in("slot", slot, "s", "above")),
+          2 * of_.software.gradient_bytes * sent);
       if (of_.layout.zero > 0)
-        each(terms::weight_gather, others * number<N>(kWeightBytes, "2 B") * parameters() / link + wait,
-             kWeightBytes * sent);
+        add(terms::weight_gather, others * Formula(kWeightBytes, "2 B") * parameters() / link + wait,
+            kWeightBytes * sent);
     }
-    each(terms::adamw,
-         parameters() *
-             (in("gradients", kGradientTraffic, "B", kCounted) +
-              in("states", kStateTraffic, "B", kCounted) /
-                  in("shares", of_.layout.zero > 0 ? copies : 1, "",
-                     experts ? "with ZeRO-1 dp, but of experts dp / ep; else 1" : "dp with ZeRO-1, else 1")) /
-             memory(),
-         0);
+    add(terms::adamw,
+        parameters() *
+            (in("gradients", kGradientTraffic, "B", kCounted) +
+             in("states", kStateTraffic, "B", kCounted) /
+                 in("shares", of_.layout.zero > 0 ? copies : 1, "",
+                    experts ? "with ZeRO-1 dp, but of experts dp / ep; else 1" : "dp with ZeRO-1, else 1")) /
+            memory(),
+        0);
     if (of_.model.tied && of_.layout.pp > 1 && (stage_.embedding || stage_.head))
-      each(terms::tied_table,
-           number<N>(kGradientBytes, "4 B") * vocabulary() * input<N>(width()) / tp() /
-               in("link", link_of(of_, of_.layout.ranks(), node_of(of_)), "B/s", kPerRank),
-           kGradientBytes * real(of_.model.vocabulary * of_.model.width) / of_.layout.tp);
+      add(terms::tied_table,
+          Formula(kGradientBytes, "4 B") * vocabulary() * in(width()) / tp() /
+              in("link", link_of(of_, of_.layout.ranks(), node_of(of_)), "B/s", kPerRank),
+          kGradientBytes * real(of_.model.vocabulary * of_.model.width) / of_.layout.tp);
+    return terms;
   }
 
-  N layers() const { return in("layers", real(stage_.layers), "", "the stage that takes longest"); }
+  Formula layers() const { return in("layers", real(stage_.layers), "", "the stage that takes longest"); }
 
  private:
-  N in(const char* name, double value, const char* unit, const char* source) const {
-    return input<N>({name, value, unit, source});
+  Formula in(const TermInput& named) const { return explained_ ? Formula(named) : named.value; }
+  Formula in(const char* name, double value, const char* unit, const char* source) const {
+    return in({name, value, unit, source});
   }
   TermInput tp_size() const { return within("tp", of_.layout.tp, kLayout, 1, kMostTp); }
   TermInput width() const { return within("width", real(of_.model.width), kShape, kNarrowest, kWidest); }
-  N tp() const { return input<N>(tp_size()); }
-  N tokens() const { return in("tokens", tokens_of(of_.model, of_.layout), "", "a micro-batch"); }
-  N vocabulary() const { return in("vocabulary", real(of_.model.vocabulary), "", kShape); }
-  N parameters() const { return in("parameters", held_, "", "of one rank"); }
-  N memory() const {
+  Formula tp() const { return in(tp_size()); }
+  Formula tokens() const { return in("tokens", tokens_of(of_.model, of_.layout), "", "a micro-batch"); }
+  Formula vocabulary() const { return in("vocabulary", real(of_.model.vocabulary), "", kShape); }
+  Formula parameters() const { return in("parameters", held_, "", "of one rank"); }
+  Formula memory() const {
     return in("memory", of_.cluster.accelerator.memory_bytes_per_second * kMemoryEfficiency, "B/s",
               "90 % of the accelerator's bandwidth");
   }
-  N tp_link() const { return in("link", link_of(of_, of_.layout.tp, 1), "B/s", kCluster); }
+  Formula tp_link() const { return in("link", link_of(of_, of_.layout.tp, 1), "B/s", kCluster); }
   double peak() const { return of_.cluster.accelerator.flops_per_second; }
-  N product_rate() const {
+  Formula product_rate() const {
     const ProductEfficiency efficiency = product_efficiency(of_);
     TermInput share{"efficiency", efficiency.value, "", efficiency.source};
     if (efficiency.low < efficiency.high) share.low = efficiency.low, share.high = efficiency.high;
     share.elsewhere = efficiency.elsewhere;
-    const N rate = in("peak", peak(), "FLOP/s", kCluster) * input<N>(share);
+    const Formula rate = in("peak", peak(), "FLOP/s", kCluster) * in(share);
     if (!efficiency.outside) return rate;
     return with(rate, {"a product", efficiency.outside->at, "FLOP", kShape, efficiency.outside->nearest});
   }
   // What one collective of a TP group moves.
-  N gathered() const {
-    return number<N>(kBf16Bytes, "2 B") * tokens() * input<N>(width()) * (tp() - number<N>(1, "1")) / tp();
-  }
+  Formula gathered() const { return Formula(kBf16Bytes, "2 B") * tokens() * in(width()) * (tp() - 1) / tp(); }
   // The forward pass is a third of all.
-  N once_more(bool recomputed, const N& time) const { return recomputed ? time * number<N>(4.0 / 3, "4/3") : time; }
-  N attention() const {
+  Formula once_more(bool recomputed, const Formula& time) const {
+    return recomputed ? time * Formula(4.0 / 3, "4/3") : time;
+  }
+  Formula attention() const {
     const ModelShape& model = of_.model;
-    const N sequence = in("sequence", real(model.tokens), "", kShape);
-    const N products =
-        number<N>(12, "12") * in("channels", real(model.heads * model.head), "", kShape) * sequence * tokens() / tp() /
+    const Formula sequence = in("sequence", real(model.tokens), "", kShape);
+    const Formula products =
+        12 * in("channels", real(model.heads * model.head), "", kShape) * sequence * tokens() / tp() /
         (of_.software.fused_attention
              ? in("rate", peak() * kAttentionEfficiency, "FLOP/s", "FlashAttention-3's paper, 2024, on version 2")
              : in("rate", peak() * product_efficiency(of_).value, "FLOP/s", kProductRate));
@@ -226,20 +232,20 @@ class StageFormulas {
     return layers() * (products + tokens() * in("heads", real(model.heads), "", kShape) * sequence / tp() *
                                       in("bytes of a score", kScoreTraffic, "B", kCounted) / memory());
   }
-  N output_layer() const {
-    const N product = number<N>(6, "6") * vocabulary() * input<N>(width()) * tokens() / tp() / product_rate();
-    return of_.layout.tp == 1 ? product : product + number<N>(2, "2") * gathered() / tp_link();
+  Formula output_layer() const {
+    const Formula product = 6 * vocabulary() * in(width()) * tokens() / tp() / product_rate();
+    return of_.layout.tp == 1 ? product : product + 2 * gathered() / tp_link();
   }
-  N expert_tokens() const {
-    const N ep = in("ep", of_.layout.ep, "", kLayout);
-    return layers() * number<N>(4, "4") * number<N>(kBf16Bytes, "2 B") * tokens() / tp() * input<N>(width()) *
-           in("chosen", real(of_.model.experts.chosen), "", kShape) * (ep - number<N>(1, "1")) / ep /
+  Formula expert_tokens() const {
+    const Formula ep = in("ep", of_.layout.ep, "", kLayout);
+    return layers() * 4 * Formula(kBf16Bytes, "2 B") * tokens() / tp() * in(width()) *
+           in("chosen", real(of_.model.experts.chosen), "", kShape) * (ep - 1) / ep /
            in("link", link_of(of_, of_.layout.ep * of_.layout.tp, node_of(of_)), "B/s", kCluster);
   }
 
   const StepQuestion& of_;
   const Stage& stage_;
-  bool last_;
+  bool last_, explained_;
   double held_;
 };
 
@@ -261,11 +267,9 @@ struct Step {
 
   explicit Step(const StepQuestion& question) : of(question), stages(fill_stages(of.model, of.layout.pp, of.software)) {
     for (std::size_t i = 0; i < stages.size(); ++i) {
-      const StageFormulas<double> formulas = formulas_of<double>(i);
-      StageSeconds each;
-      formulas.slot([&each](const TermKind&, double time) { each.accelerator += time; });
-      each.host = formulas.host();
-      formulas.ending(each.slot(), [&each](const TermKind&, double time, double) { each.ending += time; });
+      const StageFormulas formulas = formulas_of(i, false);
+      StageSeconds each{total(formulas.slots(1)), formulas.host().value};
+      each.ending = total(formulas.ending(each.slot()));
       all_slots += each.slot();
       seconds.push_back(each);
       if (each.slot() > seconds[slowest].slot()) slowest = i;
@@ -274,27 +278,21 @@ struct Step {
     const double card = of.cluster.accelerator.memory_bytes * kCardShare;
     // In pipelines over several nodes, too much memory shows as a stall of another kind, which is not modelled.
     if (of.software.remap_seconds_per_gibibyte > 0 && (of.layout.pp == 1 || of.layout.nodes == 1))
-      over_gibibytes = std::max(0.0, peak_bytes(of.model, of.layout, of.software) - card) / kGibibyte;
+      over_gibibytes = std::max(0.0, peak_bytes(of) - card) / kGibibyte;
   }
 
-  template <class N>
-  StageFormulas<N> formulas_of(std::size_t stage) const {
-    return {of, stages[stage], stage + 1 == stages.size()};
+  StageFormulas formulas_of(std::size_t stage, bool explained) const {
+    return {of, stages[stage], stage + 1 == stages.size(), explained};
   }
-  template <class N>
-  N micro_batches() const {
-    return input<N>({"m", static_cast<double>(of.layout.accumulation), "", kLayout});
+  Formula micro_batches() const { return Formula({"m", static_cast<double>(of.layout.accumulation), "", kLayout}); }
+  Formula fill() const {
+    return (Formula({"all stages' slots", all_slots, "s", "one micro-batch through all stages"}) -
+            Formula({"the longest", seconds[slowest].slot(), "s", "the terms above, of one micro-batch"})) /
+           Formula({"chunks", static_cast<double>(of.layout.chunks), "", kLayout});
   }
-  template <class N>
-  N fill() const {
-    return (input<N>({"all stages' slots", all_slots, "s", "one micro-batch through all stages"}) -
-            input<N>({"the longest", seconds[slowest].slot(), "s", "the terms above, of one micro-batch"})) /
-           input<N>({"chunks", static_cast<double>(of.layout.chunks), "", kLayout});
-  }
-  template <class N>
-  N remap() const {
-    return micro_batches<N>() * input<N>({"GiB beyond the card", over_gibibytes, "", "the fullest stage"}) *
-           input<N>({"seconds", of.software.remap_seconds_per_gibibyte, "s", kFitted});
+  Formula remap() const {
+    return micro_batches() * Formula({"GiB beyond the card", over_gibibytes, "", "the fullest stage"}) *
+           Formula({"seconds", of.software.remap_seconds_per_gibibyte, "s", kFitted});
   }
 };
 
@@ -312,10 +310,8 @@ void exchange_moments(const StepQuestion& question, std::vector<Term>& bytes) {
   const double share = question.model.muon_parameters() / question.model.parameters();
   for (Term& term : bytes)
     if (term.kind == &terms::two_moments)
-      term = term_of(terms::muon_state,
-                     input<Formula>({term.kind->name, term.amount, "B", "the same layout with AdamW"}) *
-                         (number<Formula>(1, "1") - input<Formula>({"Muon's share", share, "", "the model's tensors"}) /
-                                                        number<Formula>(2, "2")));
+      term = term_of(terms::muon_state, Formula({term.kind->name, term.amount, "B", "the same layout with AdamW"}) *
+                                            (1 - Formula({"Muon's share", share, "", "the model's tensors"}) / 2));
 }
 
 }  // namespace
@@ -323,32 +319,30 @@ void exchange_moments(const StepQuestion& question, std::vector<Term>& bytes) {
 std::vector<Term> training_seconds(const StepQuestion& question) {
   const Step step(question);
   const StageSeconds& slowest = step.seconds[step.slowest];
-  const auto m = step.micro_batches<Formula>();
-  const auto formulas = step.formulas_of<Formula>(step.slowest);
-  std::vector<Term> terms;
-  formulas.slot([&](const TermKind& kind, const Formula& time) { terms.push_back(term_of(kind, m * time)); });
+  const Formula m = step.micro_batches();
+  const StageFormulas formulas = step.formulas_of(step.slowest, true);
+  std::vector<Term> terms = formulas.slots(m);
   if (slowest.host > slowest.accelerator)
     terms.push_back(term_of(slow_path(question) ? terms::slow_host : terms::host,
-                            m * (formulas.host() - input<Formula>({"accelerator", slowest.accelerator, "s",
-                                                                   "the terms above, of one micro-batch"}))));
-  if (step.stages.size() > 1) terms.push_back(term_of(terms::fill_and_drain, step.fill<Formula>()));
-  if (step.over_gibibytes > 0) terms.push_back(term_of(terms::memory_mapped, step.remap<Formula>()));
-  step.formulas_of<Formula>(step.last).ending(
-      step.seconds[step.last].slot(),
-      [&](const TermKind& kind, const Formula& time, double sent) { terms.push_back(term_of(kind, time, sent)); });
+                            m * (formulas.host() - Formula({"accelerator", slowest.accelerator, "s",
+                                                            "the terms above, of one micro-batch"}))));
+  if (step.stages.size() > 1) terms.push_back(term_of(terms::fill_and_drain, step.fill()));
+  if (step.over_gibibytes > 0) terms.push_back(term_of(terms::memory_mapped, step.remap()));
+  for (Term& term : step.formulas_of(step.last, true).ending(step.seconds[step.last].slot()))
+    terms.push_back(std::move(term));
   return terms;
 }
 
 double step_seconds(const StepQuestion& question) {
   const Step step(question);
-  return step.micro_batches<double>() * step.seconds[step.slowest].slot() + step.fill<double>() + step.remap<double>() +
+  return step.micro_batches().value * step.seconds[step.slowest].slot() + step.fill().value + step.remap().value +
          step.seconds[step.last].ending;
 }
 
 StepPrediction predict_adamw(const StepQuestion& question) {
   StepPrediction prediction;
   prediction.seconds = training_seconds(question);
-  prediction.bytes = training_bytes(question.model, question.layout, question.software);
+  prediction.bytes = training_bytes(question);
   return completed(question, std::move(prediction));
 }
 
@@ -366,8 +360,8 @@ StepPrediction predict_muon(const StepQuestion& question, const MuonCost& muon) 
   if (muon.transient_bytes > activations)
     prediction.bytes.push_back(
         term_of(terms::gathered_matrices,
-                input<Formula>({"the most at one time", muon.transient_bytes, "B", "the plan of the busiest rank"}) -
-                    input<Formula>({"activations", activations, "B", "which are gone by then"})));
+                Formula({"the most at one time", muon.transient_bytes, "B", "the plan of the busiest rank"}) -
+                    Formula({"activations", activations, "B", "which are gone by then"})));
   return completed(question, std::move(prediction));
 }
 

@@ -4,21 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "tools/scale/cluster.hpp"
-#include "tools/scale/model_shape.hpp"
 #include "tools/scale/muon_cost.hpp"
-#include "tools/scale/term.hpp"
-#include "tools/scale/training_software.hpp"
+#include "tools/scale/training_memory.hpp"
 
 namespace muonwalk::sim {
-
-/// What is asked: one training step of a model, laid out over a cluster.
-struct StepQuestion {
-  const ModelShape& model;           ///< The model that is trained.
-  const Cluster& cluster;            ///< Where it is trained.
-  const TrainingSoftware& software;  ///< The program that trains it.
-  TrainingLayout layout;             ///< A sensible one (require_sensible) for the cluster's nodes.
-};
 
 /// The seconds of one step of training with AdamW, term by term; their sum is the step. A pipeline of p stages runs m
 /// micro-batches in 1F1B. That takes m slots of the slowest stage, one slot of each other stage (divided by the chunks

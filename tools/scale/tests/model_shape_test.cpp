@@ -72,16 +72,23 @@ TEST_CASE("explain: amounts, shares, formulas, inputs with their sources, and wh
   CHECK(explain({{&terms::weights, 2.5e9}}, "B").front().find("2.5 GB") != std::string::npos);
 }
 
-TEST_CASE("Formula: over numbers and over formulas the same value, and its text has brackets where they are needed") {
-  const auto formula = [](auto a, auto b, auto c) { return a * (b + c) / (a * b) - (b - c); };
-  const auto named = [](const char* name, double value) { return input<Formula>({name, value, "s", "made up"}); };
+TEST_CASE("Formula: with names and without the same value, and its text has brackets where they are needed") {
+  const auto formula = [](const Formula& a, const Formula& b, const Formula& c) {
+    return a * (b + c) / (a * b) - (b - c);
+  };
+  const auto named = [](const char* name, double value) { return Formula({name, value, "s", "made up"}); };
   const Formula all = formula(named("a", 2), named("b", 3), named("c", 5));
-  CHECK(all.value == formula(2.0, 3.0, 5.0));
+  const Formula numbers = formula(2, 3, 5);
+  CHECK(numbers.value == 2.0 * (3 + 5) / (2 * 3) - (3 - 5));
+  CHECK(all.value == numbers.value);
+  CHECK(numbers.text.empty());
+  CHECK(with(at_least_0(numbers), {"b", 1, "", ""}).inputs.empty());
   CHECK(all.text == "a · (b + c) / (a · b) − (b − c)");
   REQUIRE(all.inputs.size() == 3);  // each once, in the order of the text
   for (std::size_t i = 0; i < 3; ++i) CHECK(all.inputs[i].name[0] == "abc"[i]);
-  const Formula least = at_least_0(named("a", 2) - number<Formula>(7, "7"));
+  const Formula least = at_least_0(named("a", 2) - 7);
   CHECK(least.value == 0);
   CHECK(least.text == "max(0, a − 7)");
+  CHECK((Formula(4.0 / 3, "4/3") * named("a", 2)).text == "4/3 · a");
   CHECK(with(least, {"b", 1, "", ""}).inputs.size() == 2);
 }

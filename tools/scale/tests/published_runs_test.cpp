@@ -158,14 +158,13 @@ TEST_CASE("predict_run: speed and memory of any run are those of its step and of
     const PublishedRun& run = runs.runs[i];
     CAPTURE(run.row);
     const TrainingLayout& layout = run.layout;
-    const ModelShape& model = model_shape(run.model);
+    const StepQuestion question{model_shape(run.model), cluster, nanotron, layout};
     const double tokens = 4096.0 * layout.dp * layout.micro_batch * layout.accumulation;
     const RunPrediction prediction = predict_run(run);
-    CHECK(prediction.tokens_per_second ==
-          near(tokens / step_seconds({model, cluster, nanotron, layout}) / layout.ranks()));
-    CHECK(prediction.memory_gibibytes == near(total(stage_bytes(model, layout, nanotron, 0)) / kGibibyte));
-    CHECK(prediction.fits == (fits(total(training_bytes(model, layout, nanotron)), cluster, nanotron) &&
-                              why_it_cannot_run(model, layout, nanotron).empty()));
+    CHECK(prediction.tokens_per_second == near(tokens / step_seconds(question) / layout.ranks()));
+    CHECK(prediction.memory_gibibytes == near(total(stage_bytes(question, 0)) / kGibibyte));
+    CHECK(prediction.fits == (fits(total(training_bytes(question)), cluster, nanotron) &&
+                              why_it_cannot_run(question.model, layout, nanotron).empty()));
     fitting += prediction.fits;
   }
   CHECK(fitting > 30);

@@ -15,8 +15,13 @@ using namespace muonwalk::sim;
 
 namespace {
 
+StepQuestion question_of(const char* model, const TrainingLayout& layout) {
+  static const Cluster cluster = cluster_of("h100-efa");
+  return {model_shape(model), cluster, nanotron(), layout};
+}
+
 std::vector<Term> bytes_of(const char* model, const TrainingLayout& layout, int stage) {
-  return stage_bytes(model_shape(model), layout, nanotron(), stage);
+  return stage_bytes(question_of(model, layout), stage);
 }
 
 constexpr double kSequence = 4096, kVocabulary = 131072;
@@ -59,7 +64,7 @@ TEST_CASE("stage_bytes: inputs gathered from TP ranks stay, in part on the slow 
   CHECK(amount(bytes_of("8B", slow, 0), &terms::gathered_inputs) == near(9 * 4 * 0.5 * gathered));
   CHECK(amount(bytes_of("8B", layout_of(4, 1, 32, 1, 0, 1, 256), 0), &terms::gathered_inputs) > 0);
   CHECK(amount(bytes_of("8B", layout_of(8, 1, 32, 2, 0, 1, 256), 0), &terms::gathered_inputs) == 0);
-  CHECK(amount(training_bytes(model_shape("8B"), slow, nanotron()), &terms::gathered_inputs) == 0);
+  CHECK(amount(training_bytes(question_of("8B", slow)), &terms::gathered_inputs) == 0);
 }
 
 TEST_CASE("stage_bytes: with full recomputation a layer keeps its input alone, and one layer's rest while it works") {
@@ -81,19 +86,20 @@ TEST_CASE("memory of any layout: the sums without terms are those of the terms, 
     const std::string name = model_shape_names()[static_cast<std::size_t>(i) % model_shape_names().size()];
     CAPTURE(name);
     CAPTURE(text(layout));
-    const ModelShape& model = model_shape(name);
+    const StepQuestion question = question_of(name.c_str(), layout);
+    const ModelShape& model = question.model;
     double peak = 0;
     for (int stage = 0; stage < layout.pp; ++stage) {
-      const std::vector<Term> terms = stage_bytes(model, layout, nanotron(), stage);
+      const std::vector<Term> terms = bytes_of(name.c_str(), layout, stage);
       peak = std::max(peak, total(terms));
       TrainingLayout sharded = layout;
       sharded.zero = 1;
-      const double saved = total(terms) - total(stage_bytes(model, sharded, nanotron(), stage));
+      const double saved = total(terms) - total(bytes_of(name.c_str(), sharded, stage));
       const Stage held = fill_stages(model, layout.pp, nanotron())[static_cast<std::size_t>(stage)];
       CHECK(saved == near(12 * stage_parameters(model, layout, held) * (1 - 1.0 / layout.dp), 1e-6));
     }
-    CHECK(peak_bytes(model, layout, nanotron()) == near(peak, 1e-12));
-    CHECK(total(training_bytes(model, layout, nanotron())) <= peak * (1 + 1e-12));
+    CHECK(peak_bytes(question) == near(peak, 1e-12));
+    CHECK(total(training_bytes(question)) <= peak * (1 + 1e-12));
   }
 }
 

@@ -150,7 +150,7 @@ TEST_CASE(
 
 TEST_CASE("training_seconds: memory beyond the card costs time for every micro-batch") {
   const TrainingLayout layout = layout_of(1, 4, 1, 2, 1, 1, 64);
-  const double over = peak_bytes(model_shape("8B"), layout, nanotron()) / kGibibyte - 80e9 / kGibibyte;
+  const double over = peak_bytes({model_shape("8B"), h100(), nanotron(), layout}) / kGibibyte - 80e9 / kGibibyte;
   CHECK(over > 0);
   CHECK(amount(seconds_of("8B", layout_of(2, 8, 1, 2, 1, 2, 16)), &terms::memory_mapped) == 0);
   CHECK(amount(seconds_of("8B", layout), &terms::memory_mapped) ==
@@ -218,14 +218,14 @@ TEST_CASE("step_seconds: recomputation costs time and saves memory, and interlea
   const Cluster a100 = cluster_of("a100-selene");
   TrainingLayout layout = layout_of(8, 1, 8, 8, 0, 1, 64);
   const auto seconds = [&] { return step_seconds({model, a100, megatron, layout}); };
-  const double none = seconds(), memory = total(training_bytes(model, layout, megatron));
+  const double none = seconds(), memory = total(training_bytes({model, a100, megatron, layout}));
   layout.recomputation = Recomputation::selective;
-  const double selective = seconds(), less = total(training_bytes(model, layout, megatron));
+  const double selective = seconds(), less = total(training_bytes({model, a100, megatron, layout}));
   layout.recomputation = Recomputation::full;
   CHECK(none < selective);
   CHECK(selective < seconds());
   CHECK(less < memory);
-  CHECK(total(training_bytes(model, layout, megatron)) < less);
+  CHECK(total(training_bytes({model, a100, megatron, layout})) < less);
   const double whole = seconds();
   layout.chunks = 3;
   CHECK(seconds() < whole);
