@@ -362,9 +362,10 @@ void prepare(const RankInfo& rank) {
     throw UsageError(
         fmt::format("--pp {} has no place in this lesson, where all ranks hold slices of all matrices; try lesson 09",
                     rank.grid.pp()));
-  if (on_gpus && rank.products == Products::eigen)
+  if (on_gpus && rank.products != Products::chain)
     throw UsageError(
-        "--products eigen has bits that no GPU has; leave it out, and host and GPU multiply with the chain");
+        fmt::format("--products {} has bits that no GPU has; leave it out, and host and GPU multiply with the chain",
+                    products_name(rank.products)));
   const std::vector<Parameter> matrices = real_sizes ? proof_of_concept_parameters() : small_parameters();
   data = std::make_unique<RandomTraining>(matrices, kSteps + 1, rank.seed);  // one step more, for `early_reuse`
   layout_of(rank);  // which refuses a size of TP that does not divide a matrix

@@ -128,10 +128,11 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                                         info.fp32_only ? "nothing: this lesson multiplies no matrices"
                                         : info.products == Products::chain
                                             ? "what multiplies in Newton–Schulz: chain (default), with the same\n"
-                                              "bits on any processor and any GPU, or eigen"
-                                            : "what multiplies in Newton–Schulz: eigen (default), or "
-                                              "chain,\nwhich gives the same bits on any processor")
-                             ->transform(one_of<Products>({{"eigen", Products::eigen}, {"chain", Products::chain}}))
+                                              "bits on any processor and any GPU, tiles, on any processor, or eigen"
+                                            : "what multiplies in Newton–Schulz: eigen (default), or chain or\n"
+                                              "tiles, which give the same bits on any processor")
+                             ->transform(one_of<Products>(
+                                 {{"eigen", Products::eigen}, {"chain", Products::chain}, {"tiles", Products::tiles}}))
                              ->type_name("TEXT");
   app.add_option("--verbose", options.verbose,
                  "0: the result only, 1: shapes and shards (default), 2: also\nvalues and details");
@@ -200,12 +201,14 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
         fmt::format("--precision bf16 would change nothing in {}, which moves float32 and multiplies nothing; try it "
                     "with lesson 04, 06 or 09",
                     info.name));
-  if (options.products == Products::chain) chain_kernel();  // refuses a MUONWALK_CHAIN that can't be run
-  if (options.products == Products::eigen) eigen_code();    // and this a MUONWALK_EIGEN
+  if (options.products == Products::eigen)
+    eigen_code();  // refuses a MUONWALK_EIGEN that can't be run
+  else
+    chain_kernel();  // and this a MUONWALK_CHAIN
   if (products->count() > 0 && info.fp32_only)
     throw UsageError(fmt::format(
         "--products {} would change nothing in {}, which multiplies no matrices; try it with lesson 06 or 09",
-        options.products == Products::chain ? "chain" : "eigen", info.name));
+        products_name(options.products), info.name));
   if (trace_events->count() > 0 && !options.tracing())
     throw UsageError("--trace-events goes with --trace, which was not given; add --trace run.json");
   options.grid.dp(dp).tp(tp).pp(pp);

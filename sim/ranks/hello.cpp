@@ -103,7 +103,7 @@ Hello own_hello(const Launch& launch, const std::string& program, const std::vec
           build_of_this_program(),
           chain_kernel().name,
           std::string(eigen_code().name) + " " + digest_of_products(Products::eigen),
-          digest_of_products(Products::chain),
+          digest_of_products(Products::chain) + digest_of_products(Products::tiles),
           visible_name(host_name(), 64),
           content_of("/proc/sys/kernel/random/boot_id"),
           getpid()};
@@ -130,7 +130,7 @@ std::string refusal_of(const Hello& own, const Hello& theirs, Products products)
     return fmt::format(
         "{} computes other bits than {} with --products {} (a small product has the digests {} and {}), so their "
         "results could never be equal; {}",
-        who(theirs), who(own), eigen ? "eigen" : "chain", eigen ? theirs.with_eigen : theirs.with_chain,
+        who(theirs), who(own), products_name(products), eigen ? theirs.with_eigen : theirs.with_chain,
         eigen ? own.with_eigen : own.with_chain,
         eigen ? "build the program in the same way on both, with one MUONWALK_EIGEN, or use --products chain, which "
                 "gives the same bits on any processor"

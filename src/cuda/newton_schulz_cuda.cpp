@@ -43,13 +43,12 @@ void normalize(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory&
 void chain_step(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory& memory,
                 const NewtonSchulzSettings& settings) {
   const Index m = memory.m, n = memory.n;
-  const Precision precision = settings.precision;
   const Quintic& q = settings.quintic;
   float *const a = memory.a.data(), *const b = memory.b.data(), *const scaled = memory.scaled.data();
-  kernels.product(stream, chain_square(m, n, precision, memory.x.data(), a));
-  if (precision == Precision::bf16) kernels.scale_to_bf16(stream, q.c, a, m * m, scaled);
-  kernels.product(stream, chain_polynomial(m, q, precision, a, scaled, b));
-  kernels.product(stream, chain_next(m, n, q.a, precision, memory.x.data(), b, memory.next.data()));
+  kernels.product(stream, chain_square(m, n, settings, memory.x.data(), a));
+  if (settings.precision == Precision::bf16) kernels.scale_to_bf16(stream, q.c, a, m * m, scaled);
+  kernels.product(stream, chain_polynomial(m, settings, a, scaled, b));
+  kernels.product(stream, chain_next(m, n, q.a, settings, memory.x.data(), b, memory.next.data()));
   std::swap(memory.x, memory.next);
 }
 

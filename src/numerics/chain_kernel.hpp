@@ -22,6 +22,14 @@ namespace muonwalk {
 /// sign: as a factor, and as what comes out of a step. (A step's result is subnormal when, rounded to 24 bits as if
 /// exponents had no end, it is below 2⁻¹²⁶.)
 ///
+/// In tiles, the other order of bf16, a sum grows by 32 steps at once, as the instruction tdpbf16ps does (the same
+/// manual, TDPBF16PS), with two chains that begin at zero, and with zeros that fill up the depth to a multiple of 32:
+///
+///     sum = 0;  for j = 0, 1, …: even = odd = 0
+///                                for k = 32j, 32j + 2, … 32j + 30: even = fma(left(i, k), right(k, j), even)
+///                                for k = 32j + 1, 32j + 3, … 32j + 31: odd = fma(left(i, k), right(k, j), odd)
+///                                sum = sum + (even + odd)
+///
 /// Nothing else decides the bits: not the shape around an element, nor the tile it falls into, nor the thread or the
 /// kind of processor that computes it.
 struct ChainProduct {
@@ -42,6 +50,7 @@ struct ChainProduct {
   bool leaves_sums = false;       ///< In bf16, without an addend: out is the sum, in float32.
   bool symmetric = false;         ///< Compute one half and mirror the other: rows = cols, and rows follow each other.
   Precision precision = Precision::fp32;  ///< Which of the two chains.
+  bool in_tiles = false;                  ///< In bf16: in tiles.
 };
 
 /// The code for one kind of processor that computes chains. All give the same bits.
@@ -52,7 +61,7 @@ struct ChainKernel {
 
   const char* name;  ///< "plain", "avx2", "avx512" or "avx512_bf16"
   Index panel_cols;  ///< Columns of `out` that are computed together.
-  Columns fp32, bf16;
+  Columns fp32, bf16, tiles;
   Index left_room, right_room;  ///< Counted in floats.
 };
 

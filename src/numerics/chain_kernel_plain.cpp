@@ -127,7 +127,12 @@ Vector add_flushed(Vector left, Vector right) { return flushed(flushed(left) + f
 }  // namespace
 
 extern const ChainKernel chain_kernel_plain;
-const ChainKernel chain_kernel_plain = {
-    "plain", panel_cols, compute_columns<Floats>, compute_columns<Bf16Format>, left_words, block_depth* panel_cols};
+const ChainKernel chain_kernel_plain = {"plain",
+                                        panel_cols,
+                                        compute_columns<Floats>,
+                                        compute_columns<Bf16Format>,
+                                        compute_columns<TiledFormat>,
+                                        left_words,
+                                        block_depth* panel_cols};
 
 }  // namespace muonwalk

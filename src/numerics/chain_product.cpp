@@ -15,6 +15,7 @@ extern const ChainKernel chain_kernel_plain;
 extern const ChainKernel chain_kernel_avx2;
 extern const ChainKernel chain_kernel_avx512;
 extern const ChainKernel chain_kernel_avx512_bf16;
+extern const ChainKernel chain_kernel_amx;
 #endif
 
 namespace {
@@ -46,8 +47,9 @@ ChainProduct with_rows(ChainProduct product) {
 
 void compute_columns(const ChainProduct& product, const ChainKernel& kernel, Index first, Index last) {
   thread_local Room left, right;
-  (product.precision == Precision::bf16 ? kernel.bf16 : kernel.fp32)(product, first, last, left.of(kernel.left_room),
-                                                                     right.of(kernel.right_room));
+  (product.precision == Precision::fp32 ? kernel.fp32
+   : product.in_tiles                   ? kernel.tiles
+                      : kernel.bf16)(product, first, last, left.of(kernel.left_room), right.of(kernel.right_room));
 }
 
 // Where part number `part` of `parts` equal shares of the work begins: a column at the start of a panel. A symmetric
@@ -73,6 +75,7 @@ std::vector<const ChainKernel*> chain_kernels() {
   if (avx512 && __builtin_cpu_supports("avx512bf16") && !pairs_are_fast) kernels.push_back(&chain_kernel_avx512_bf16);
   if (avx512) kernels.push_back(&chain_kernel_avx512);
   if (avx512 && __builtin_cpu_supports("avx512bf16") && pairs_are_fast) kernels.push_back(&chain_kernel_avx512_bf16);
+  if (avx512 && has_amx()) kernels.push_back(&chain_kernel_amx);
 #endif
   return kernels;
 }

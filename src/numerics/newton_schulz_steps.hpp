@@ -47,13 +47,14 @@ std::vector<const StepCode*> eigen_codes();
 /// none that this processor can run.
 const StepCode& eigen_code();
 
-/// The three chain products of a step, for a processor or a GPU, where the matrices lie: A = X Xᵀ; B = b A + (c A) A,
+/// The three chain products of a step, for a processor or a GPU, in the settings' order: A = X Xᵀ; B = b A + (c A) A,
 /// for which bf16 takes c A, rounded, from `scaled`; and the next X, a X + B X. X is m × n.
 /// @{
-ChainProduct chain_square(Index m, Index n, Precision precision, const float* x, float* a);
-ChainProduct chain_polynomial(Index m, const Quintic& q, Precision precision, const float* a, const float* scaled,
+ChainProduct chain_square(Index m, Index n, const NewtonSchulzSettings& settings, const float* x, float* a);
+ChainProduct chain_polynomial(Index m, const NewtonSchulzSettings& settings, const float* a, const float* scaled,
                               float* b);
-ChainProduct chain_next(Index m, Index n, float a, Precision precision, const float* x, const float* b, float* next);
+ChainProduct chain_next(Index m, Index n, float a, const NewtonSchulzSettings& settings, const float* x, const float* b,
+                        float* next);
 /// @}
 
 /// What newton_schulz is made of, in this order: the first two once, the others for step 1, 2, …, settings.steps. Each

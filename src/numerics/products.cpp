@@ -71,7 +71,9 @@ void chain_product_left_transposed(ConstMatrixView left, ConstMatrixView right, 
   compute_views(product, left, right, out, sums, threads);
 }
 
-const char* products_name(Products products) { return products == Products::eigen ? "eigen" : "chain"; }
+const char* products_name(Products products) {
+  return products == Products::eigen ? "eigen" : products == Products::chain ? "chain" : "tiles";
+}
 
 void multiply(const Matrix& left, const Matrix& right, Matrix& out, int threads) {
   if (left.cols() != right.rows()) {

@@ -6,14 +6,16 @@
 
 namespace muonwalk {
 
-/// What computes the products of Newton–Schulz. Either gives the same bits on every rank and with any number of
-/// threads; between the two, the last bits differ.
+/// What computes the products of Newton–Schulz. Each gives the same bits on every rank and with any number of threads;
+/// between two of them, the last bits differ.
 enum class Products {
   eigen,  ///< The iteration in Eigen's words.
   chain,  ///< Every element is one chain of multiply-adds, the same on every processor that has them fused.
+  tiles,  ///< The same in fp32; in bf16 as AMX adds, in tiles (see ChainProduct), with the same bits on every
+          ///< processor.
 };
 
-/// "eigen" or "chain".
+/// "eigen", "chain" or "tiles".
 const char* products_name(Products products);
 
 /// out = left · right. left m × k, right k × n, out m × n (resized, apart from the factors). Every element is one chain

@@ -140,19 +140,23 @@ void lesson_09() {
   const double peak = bench::multiply_add_peak_of(cores);
   const double avx2 = bench::multiply_add_peak_of(cores, bench::MultiplyAdd::avx2);
   const double pairs = bench::multiply_add_peak_of(cores, bench::MultiplyAdd::pairs);
+  const double tiles = bench::multiply_add_peak_of(cores, bench::MultiplyAdd::tiles);
   fmt::print("Lesson 09, both layouts, 10 steps, checks included: {:.0f} GFLOP in fp32, {:.0f} in bf16\n",
              work_in_flops(Precision::fp32) / 1e9, work_in_flops(Precision::bf16) / 1e9);
-  fmt::print("  {} cores reach {:.0f} GFLOP/s in multiply-adds of float32, {:.0f} in vectors of 256 bits, {}\n", cores,
-             peak, avx2, pairs > 0 ? fmt::format("{:.0f} in vdpbf16ps", pairs) : "and have no vdpbf16ps");
+  fmt::print("  {} cores reach {:.0f} GFLOP/s in multiply-adds of float32, {:.0f} in vectors of 256 bits, {}, {}\n",
+             cores, peak, avx2, pairs > 0 ? fmt::format("{:.0f} in vdpbf16ps", pairs) : "have no vdpbf16ps",
+             tiles > 0 ? fmt::format("{:.0f} in tdpbf16ps", tiles) : "and have no AMX");
   const auto run = [](const char* products, const char* precision) {
     return seconds([&] {
       run_lesson("lesson_09_full_step", {"--verbose", "0", "--products", products, "--precision", precision});
     });
   };
-  const char* const names[4][2] = {{"chain", "fp32"}, {"eigen", "fp32"}, {"chain", "bf16"}, {"eigen", "bf16"}};
-  std::vector<double> times[4], busy[4], in_torch[2];  // in turns
+  constexpr int kEngines = 5;
+  const char* const names[kEngines][2] = {
+      {"chain", "fp32"}, {"eigen", "fp32"}, {"chain", "bf16"}, {"eigen", "bf16"}, {"tiles", "bf16"}};
+  std::vector<double> times[kEngines], busy[kEngines], in_torch[2];  // in turns
   for (int turn = 0; turn < 3; ++turn) {
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kEngines; ++i) {
       const double before = processor_seconds_of_children();
       times[i].push_back(run(names[i][0], names[i][1]));
       busy[i].push_back((processor_seconds_of_children() - before) / cores);
@@ -160,13 +164,17 @@ void lesson_09() {
     const auto torch = seconds_in_torch();
     if (torch) in_torch[0].push_back(torch->first), in_torch[1].push_back(torch->second);
   }
-  for (auto* all : {times, times + 1, times + 2, times + 3, busy, busy + 1, busy + 2, busy + 3, in_torch, in_torch + 1})
-    std::sort(all->begin(), all->end());
+  for (auto& all : times) std::sort(all.begin(), all.end());
+  for (auto& all : busy) std::sort(all.begin(), all.end());
+  for (auto& all : in_torch) std::sort(all.begin(), all.end());
   const bool torch = in_torch[0].size() == 3;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kEngines; ++i) {
     const bool fp32 = i < 2;
     const bool narrow = i % 2 == 1 && std::string(eigen_code().name) != "avx512";
-    const double reached = narrow ? avx2 : fp32 || i % 2 == 1 ? peak : std::max(peak, pairs);
+    const double reached = narrow               ? avx2
+                           : fp32 || i % 2 == 1 ? peak
+                           : i == 2             ? std::max(peak, pairs)
+                                                : std::max(peak, tiles);
     const double floor = work_in_flops(fp32 ? Precision::fp32 : Precision::bf16) / 1e9 / reached;
     fmt::print("  {} {}  {:6.2f} s, {:5.2f} × its floor of {:.2f} s; in processor time {:5.2f} ×", names[i][0],
                names[i][1], times[i][1], times[i][1] / floor, floor, busy[i][1] / floor);
@@ -176,7 +184,8 @@ void lesson_09() {
                        : i == 2
                            ? fmt::format("   {:.2f} × the chain's fp32 (target 0.7, where vdpbf16ps is twice as fast)",
                                          busy[2][1] / busy[0][1])
-                           : "");
+                       : i == 4 && tiles > 0 ? "   target 2.5"
+                                             : "");
   }
   if (!torch) fmt::print("  not compared with PyTorch: there is none (Debian: python3-torch)\n");
 }

@@ -81,23 +81,28 @@ std::function<void()> orthogonalization(const Matrix& x, const NewtonSchulzSetti
 
 void compare_engines(Index m, Index n, int rounds) {
   const Matrix x = random_matrix({1, 1}, m, n);
-  double peak = 0;
+  double peak = 0, tiles = 0;
   const auto times = interleaved({[&] { benchmark::DoNotOptimize(plain_eigen(x).data()); },
                                   orthogonalization(x, with(Products::eigen, Precision::fp32)),
                                   orthogonalization(x, with(Products::chain, Precision::fp32)),
                                   orthogonalization(x, with(Products::eigen, Precision::bf16)),
                                   orthogonalization(x, with(Products::chain, Precision::bf16)),
+                                  orthogonalization(x, with(Products::tiles, Precision::bf16)),
+                                  [&] { tiles = std::max(tiles, bench::multiply_add_peak(bench::MultiplyAdd::tiles)); },
                                   [&] { peak = std::max(peak, bench::multiply_add_peak()); }},
                                  rounds, processor_seconds);
   const double effective = newton_schulz_flops(m, n) * 1e-9;
   const auto of_peak = [&](std::size_t i, Precision precision) {
     return 100 * newton_schulz_flops_by_halves(m, n, precision) * 1e-9 / times[i] / peak;
   };
-  std::printf("%5d × %-5d %6.1f %8.1f %6.1f %6.2f × %6.2f × %9.1f %6.1f %8.1f %8.0f %% %4.0f %% %6.0f %% %4.0f %%\n",
-              static_cast<int>(m), static_cast<int>(n), effective / times[0], effective / times[1],
-              effective / times[2], times[0] / times[1], times[0] / times[2], effective / times[3],
-              effective / times[4], peak, of_peak(1, Precision::fp32), of_peak(2, Precision::fp32),
-              of_peak(3, Precision::bf16), of_peak(4, Precision::bf16));
+  std::printf(
+      "%5d × %-5d %6.1f %8.1f %6.1f %6.2f × %6.2f × %9.1f %6.1f %8.1f %8.0f %% %4.0f %% %6.0f %% %4.0f %% %8.1f %4.0f "
+      "%%\n",
+      static_cast<int>(m), static_cast<int>(n), effective / times[0], effective / times[1], effective / times[2],
+      times[0] / times[1], times[0] / times[2], effective / times[3], effective / times[4], peak,
+      of_peak(1, Precision::fp32), of_peak(2, Precision::fp32), of_peak(3, Precision::bf16),
+      of_peak(4, Precision::bf16), effective / times[5],
+      of_peak(5, Precision::bf16) * peak / (tiles > 0 ? tiles : peak));
 }
 
 // Over the time of the formula on X, with the same engine and precision.
@@ -133,9 +138,11 @@ int main() {
   std::printf("Newton–Schulz, five steps, effective GFLOP/s: (20 m²n + 10 m³) / time, medians\n\n");
   std::printf("one thread (processor time); Eigen: the formula written plainly in it\n");
   std::printf(
-      "                                fp32   over plain Eigen           bf16    FMA    done, of the FMA peak\n");
+      "                                fp32   over plain Eigen           bf16    FMA    done, of the FMA peak          "
+      "   bf16, of AMX\n");
   std::printf(
-      "    m × n      Eigen    eigen  chain    eigen    chain     eigen  chain     peak  eigen  chain   in bf16\n");
+      "    m × n      Eigen    eigen  chain    eigen    chain     eigen  chain     peak  eigen  chain   in bf16        "
+      "     tiles or FMA\n");
   compare_engines(676, 876, 15);
   compare_engines(1024, 4096, 3);
   compare_engines(124, 456, 51);

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "src/numerics/code_for_processor.hpp"
+
 namespace muonwalk::bench {
 
 namespace {
@@ -72,14 +74,37 @@ double loop() {
   return Kind::flops;
 }
 
+#ifdef __AMX_BF16__
+// Four tiles of sums, for the same reason.
+double loop_of_tiles() {
+  if (!has_amx()) return 0;
+  alignas(64) static const struct {
+    unsigned char palette = 1, rest[15] = {};
+    unsigned short bytes[16] = {64, 64, 64, 64, 64, 64};
+    unsigned char rows[16] = {16, 16, 16, 16, 16, 16};
+  } shapes;
+  _tile_loadconfig(&shapes);
+  for (int step = 0; step < steps; ++step) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  return 4.0 * steps * 2 * 16 * 16 * 32;
+}
+#endif
+
 double (*loop_of(MultiplyAdd kind))() {
   if (kind == MultiplyAdd::widest) return loop<Floats<Widest>>;
   if (kind == MultiplyAdd::avx2) return loop<Floats<WidestOfAVX2>>;
-#ifdef __AVX512BF16__
-  return loop<Pairs>;
-#else
-  return [] { return 0.0; };
+#ifdef __AMX_BF16__
+  if (kind == MultiplyAdd::tiles) return loop_of_tiles;
 #endif
+#ifdef __AVX512BF16__
+  if (kind == MultiplyAdd::pairs) return loop<Pairs>;
+#endif
+  return [] { return 0.0; };
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ TEST_CASE("parse_options: every option sets what it says") {
   CHECK(parsed({"--precision", "fp32"}).precision == Precision::fp32);
   CHECK(parsed({}).products == Products::eigen);
   CHECK(parsed({"--products", "chain"}).products == Products::chain);
+  CHECK(parsed({"--products", "tiles"}).products == Products::tiles);
   CHECK(parsed({"--products", "eigen"}).products == Products::eigen);
   for (int level : {0, 1, 2}) CHECK(parsed({"--verbose", std::to_string(level)}).verbose == level);
   CHECK(parsed({"--timeout", "0.5"}).timeout_seconds == 0.5);
@@ -162,7 +163,7 @@ TEST_CASE(
       {{"--seed", ""}, {"--seed ''", "from 0"}},
       {{"--seed", "18446744073709551616"}, {"18446744073709551616", "18446744073709551615"}},
       {{"--precision", "fp8"}, {"--precision fp8", "fp32", "bf16"}},
-      {{"--products", "blas"}, {"--products blas", "eigen", "chain"}},
+      {{"--products", "blas"}, {"--products blas", "eigen", "chain", "tiles"}},
       {{"--products", ""}, {"--products ''", "eigen", "chain"}},
       {{"--precision", ""}, {"--precision ''", "fp32", "bf16"}},
       {{"--verbose", "3"}, {"--verbose 3", "0, 1 or 2"}},
@@ -221,7 +222,7 @@ TEST_CASE("parse_options: what depends on the lesson or on who has started it is
   CHECK(said(fp32, {"--precision", "bf16"}) ==
         "--precision bf16 would change nothing in lesson_77_test, which moves float32 and multiplies nothing; try it "
         "with lesson 04, 06 or 09");
-  for (const std::string products : {"eigen", "chain"})
+  for (const std::string products : {"eigen", "chain", "tiles"})
     CHECK(said(fp32, {"--products", products}) ==
           "--products " + products +
               " would change nothing in lesson_77_test, which multiplies no matrices; try it with lesson 06 or 09");

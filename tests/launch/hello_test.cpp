@@ -102,6 +102,7 @@ TEST_CASE("a process that would compute something else is refused, with both ran
                                                            "other and " + own.with_eigen, "or use --products chain"});
   says(refused([](Hello& h) { h.with_chain = "other"; }, Products::chain),
        {"rank 1 on babbage", "rank 0 on ada", "--products chain", "other and " + own.with_chain, "the same sources"});
+  says(refused([](Hello& h) { h.with_chain = "other"; }, Products::tiles), {"--products tiles", "the same sources"});
 }
 
 TEST_CASE(

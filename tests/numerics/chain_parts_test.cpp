@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <stdexcept>
@@ -122,6 +124,9 @@ TEST_CASE("chain_kernels: all that this processor can run, each once, the plain 
     // Pairs of bfloat16 are slow on Intel's processors, and fast on AMD's.
     if (__builtin_cpu_supports("avx512bf16"))
       expected.insert(expected.end() - (__builtin_cpu_is("amd") ? 0 : 1), "avx512_bf16");
+    std::ifstream cpus("/proc/cpuinfo");
+    const std::string flags(std::istreambuf_iterator<char>(cpus), {});
+    if (flags.find(" amx_bf16") != std::string::npos) expected.push_back("amx");
   }
 #endif
   REQUIRE(names.size() == expected.size());

@@ -48,6 +48,16 @@ float flushed_fma(float x, float y, float z) {
   return flushed_result(exact, std::fma(x, y, z));
 }
 
+// What becomes of a sum of bf16.
+float ended(const ChainProduct& p, Index i, Index j, float sum) {
+  const float rounded = nearest_bf16(sum);
+  if (!p.addend) return rounded;
+  const float addend = flushed(p.addend[i * p.cols + j]);
+  const float scaled =
+      nearest_bf16(flushed_result(static_cast<double>(p.addend_scale) * addend, p.addend_scale * addend));
+  return nearest_bf16(flushed(flushed(scaled) + flushed(rounded)));
+}
+
 float bf16_chain(const ChainProduct& p, Index i, Index j) {
   const auto left = [&](Index k) { return k < p.depth ? p.left[i * p.depth + k] : 0.0f; };
   const auto right = [&](Index k) {
@@ -58,12 +68,22 @@ float bf16_chain(const ChainProduct& p, Index i, Index j) {
     sum = flushed_fma(left(k + 1), right(k + 1), sum);
     sum = flushed_fma(left(k), right(k), sum);
   }
-  const float rounded = nearest_bf16(sum);
-  if (!p.addend) return rounded;
-  const float addend = flushed(p.addend[i * p.cols + j]);
-  const float scaled =
-      nearest_bf16(flushed_result(static_cast<double>(p.addend_scale) * addend, p.addend_scale * addend));
-  return nearest_bf16(flushed(flushed(scaled) + flushed(rounded)));
+  return ended(p, i, j, sum);
+}
+
+float bf16_tiles(const ChainProduct& p, Index i, Index j) {
+  const auto step = [&](Index k, float& sum) {
+    const float left = k < p.depth ? p.left[i * p.depth + k] : 0.0f;
+    const float right = k >= p.depth ? 0.0f : p.right_transposed ? p.right[j * p.depth + k] : p.right[k * p.cols + j];
+    sum = flushed_fma(left, right, sum);
+  };
+  float sum = 0;
+  for (Index begin = 0; begin < p.depth; begin += 32) {
+    float even = 0, odd = 0;
+    for (Index k = begin; k < begin + 32; k += 2) step(k, even), step(k + 1, odd);
+    sum = flushed(sum + flushed(even + odd));
+  }
+  return ended(p, i, j, sum);
 }
 
 Matrix plain_loops(const ChainProduct& p) {
@@ -71,14 +91,15 @@ Matrix plain_loops(const ChainProduct& p) {
   for (Index i = 0; i < p.rows; ++i)
     for (Index j = 0; j < p.cols; ++j) {
       const Index row = p.symmetric ? std::max(i, j) : i, col = p.symmetric ? std::min(i, j) : j;
-      out(i, j) = (p.precision == Precision::bf16 ? bf16_chain : fp32_chain)(p, row, col);
+      out(i, j) = (p.precision == Precision::fp32 ? fp32_chain : p.in_tiles ? bf16_tiles : bf16_chain)(p, row, col);
     }
   return out;
 }
 
-void compare_all(Precision precision, Numbers numbers, std::uint32_t seeds) {
+void compare_all(Precision precision, Numbers numbers, std::uint32_t seeds, bool in_tiles = false) {
   for (std::uint32_t seed = 0; seed < testing::cases(seeds); ++seed) {
     RandomProduct product(seed, precision, numbers);
+    product.p.in_tiles = in_tiles;
     const Matrix expected = with_one_nan(plain_loops(product.p));
     for (const ChainKernel* kernel : chain_kernels()) {
       for (int threads : {1, 2, 3, 7}) {
@@ -105,6 +126,14 @@ TEST_CASE("chain: bf16, any shape, options, threads, and the code for any proces
 
 TEST_CASE("chain: bf16, zeros, subnormals and infinities: what vdpbf16ps does, the code for all processors does") {
   compare_all(Precision::bf16, Numbers::special, 240);
+}
+
+TEST_CASE("tiles: any shape, options, threads, and the code for any processor: the plain loops, bit for bit") {
+  compare_all(Precision::bf16, Numbers::ordinary, 120, true);
+}
+
+TEST_CASE("tiles: zeros, subnormals and infinities: what tdpbf16ps does, the code for all processors does") {
+  compare_all(Precision::bf16, Numbers::special, 240, true);
 }
 
 TEST_CASE("chain: fp32, zeros, subnormals and infinities: nothing is flushed") {

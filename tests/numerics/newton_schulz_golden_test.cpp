@@ -73,7 +73,7 @@ TEST_CASE("newton_schulz: agrees with PyTorch, in float32 to its last digits and
   const double fp32_tolerance = 4e-6;
   const auto files = golden_files();
   REQUIRE(files.size() == 5);
-  for (const Products products : {Products::eigen, Products::chain}) {
+  for (const Products products : {Products::eigen, Products::chain, Products::tiles}) {
     CAPTURE(std::string(products_name(products)));
     double worst_fp32 = 0;
     for (const auto& file : files) {

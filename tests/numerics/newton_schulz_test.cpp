@@ -27,10 +27,10 @@ NewtonSchulzSettings with(Products products, Precision precision = Precision::fp
   return settings;
 }
 
-const Products engines[] = {Products::eigen, Products::chain};
-const NewtonSchulzSettings all_settings[] = {with(Products::eigen), with(Products::chain),
-                                             with(Products::eigen, Precision::bf16),
-                                             with(Products::chain, Precision::bf16)};
+const Products engines[] = {Products::eigen, Products::chain, Products::tiles};
+const NewtonSchulzSettings all_settings[] = {
+    with(Products::eigen), with(Products::chain), with(Products::eigen, Precision::bf16),
+    with(Products::chain, Precision::bf16), with(Products::tiles, Precision::bf16)};
 
 bool all_finite(const Matrix& x) {
   for (float value : x.flat()) {

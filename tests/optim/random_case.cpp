@@ -84,7 +84,9 @@ Case random_case(std::uint64_t seed) {
   c.settings.newton_schulz.threads = static_cast<int>(choose.between(1, 2));
   c.settings.newton_schulz.precision = choose.yes(50) ? Precision::bf16 : Precision::fp32;
   c.steps = static_cast<int>(choose.between(2, 3));
-  c.settings.newton_schulz.products = choose.yes(50) ? Products::chain : Products::eigen;
+  c.settings.newton_schulz.products = choose.yes(50)   ? Products::eigen
+                                      : choose.yes(70) ? Products::chain
+                                                       : Products::tiles;
   return c;
 }
 

@@ -360,18 +360,20 @@ TEST_CASE("lesson 09 on files: a stack of experts and what projections share: ea
   }
 }
 
-TEST_CASE("lesson 09 on files: --products chain writes the same bytes with the code for any processor") {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+TEST_CASE("lesson 09 on files: chain and tiles write the same bytes with the code for any processor") {
+  const std::pair<Products, Precision> orders[] = {
+      {Products::chain, Precision::fp32}, {Products::chain, Precision::bf16}, {Products::tiles, Precision::bf16}};
+  for (const auto& [products, precision] : orders) {
     MuonSettings settings;
     settings.newton_schulz.precision = precision;
-    settings.newton_schulz.products = Products::chain;
+    settings.newton_schulz.products = products;
+    const std::string name = products_name(products);
     const SafetensorsFile expected = serial_result({gradients(1), gradients(2)}, settings);
     for (const ChainKernel* kernel : chain_kernels()) {
-      CAPTURE(std::string(precision_name(precision)));
-      CAPTURE(std::string(kernel->name));
+      INFO(name << " " << precision_name(precision) << " " << kernel->name);
       const Files files;
       const Outcome outcome =
-          files.run({"--dp", "2", "--tp", "2", "--products", "chain", "--precision", precision_name(precision)},
+          files.run({"--dp", "2", "--tp", "2", "--products", name, "--precision", precision_name(precision)},
                     [kernel] { setenv("MUONWALK_CHAIN", kernel->name, 1); });
       INFO(outcome.out, outcome.err);
       REQUIRE(outcome.exit_code == 0);
@@ -389,8 +391,8 @@ TEST_CASE("lesson 09 on files: --products chain writes the same bytes with the c
         std::string::npos);
 }
 
-TEST_CASE("lesson 09, small: either engine, ranks as processes and as fibers, one thread per rank or three") {
-  for (const char* products : {"eigen", "chain"})
+TEST_CASE("lesson 09, small: each engine, ranks as processes and as fibers, one thread per rank or three") {
+  for (const char* products : {"eigen", "chain", "tiles"})
     for (const char* precision : {"fp32", "bf16"})
       for (const std::vector<std::string>& more :
            std::vector<std::vector<std::string>>{{}, {"--threads", "3"}, {"--world", "fibers"}}) {
