@@ -38,6 +38,18 @@ std::vector<std::string> describe(const std::string& rank, const NamedMatrix& he
 
 }  // namespace
 
+std::vector<NamedMatrix> named(Matrix matrix, const std::string& name) {
+  std::vector<NamedMatrix> matrices(1);
+  matrices[0].name = name;
+  matrices[0].matrix = std::move(matrix);
+  return matrices;
+}
+
+std::vector<NamedMatrix> named(Flat values, const std::string& name) {
+  const Index count = static_cast<Index>(values.size());
+  return named(Matrix(1, count, std::move(values)), name);
+}
+
 std::string float_text(float value) { return fmt::format("{:<16.9g} 0x{:08x}", value, bits_of(value)); }
 
 long long ulp_distance(float a, float b) {

@@ -505,10 +505,4 @@ void LessonCore::timings() {
                                  static_cast<double>(state_->peak_kilobytes) / 1024));
 }
 
-std::vector<NamedMatrix> named(const Matrix& matrix) { return {NamedMatrix{"", matrix, 0, 0}}; }
-std::vector<NamedMatrix> named(const Flat& values) {
-  return {NamedMatrix{"", Matrix(1, static_cast<Index>(values.size()), values), 0, 0}};
-}
-std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices) { return matrices; }
-
 }  // namespace muonwalk::sim

@@ -147,13 +147,6 @@ class LessonCore {
   std::unique_ptr<State> state_;
 };
 
-/// The values that a rank holds or should hold, as named matrices: how Lesson::check takes its member.
-/// @{
-std::vector<NamedMatrix> named(const Matrix& matrix);
-std::vector<NamedMatrix> named(const Flat& values);
-std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices);
-/// @}
-
 /// A lesson: ranks that each hold a `Local` and go through its steps together. The same calls run on processes and on
 /// fibers, because a step is a plain function of a rank and what it holds.
 template <class Local>
