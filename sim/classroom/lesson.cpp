@@ -224,7 +224,7 @@ void LessonCore::start() {
   });
   begin(hosts_of(run));
   if (state_->files.tracer != nullptr) state_->files.tracer->begin();
-  guarded([&] { state_->world = run != nullptr ? start_launched_world(options_, *run) : start_world(options_); });
+  guarded([&] { state_->world = start_world(options_, run); });
 }
 
 void LessonCore::say(const std::string& text) {

@@ -110,8 +110,8 @@ class FiberWorld : public World {
 
 std::unique_ptr<World> start_fiber_world(const Options& options) { return std::make_unique<FiberWorld>(options); }
 
-std::unique_ptr<World> start_world(const Options& options) {
-  return options.world == WorldKind::fibers ? start_fiber_world(options) : start_process_world(options);
+std::unique_ptr<World> start_world(const Options& options, LaunchedRun* run) {
+  return options.world == WorldKind::fibers ? start_fiber_world(options) : start_process_world(options, run);
 }
 
 }  // namespace muonwalk::sim
