@@ -12,25 +12,12 @@
 namespace muonwalk::sim {
 namespace {
 
-bool same_line(const LedgerLine& a, const LedgerLine& b) {
-  return a.group == b.group && a.kind == b.kind && a.type == b.type;
-}
-
-const LedgerLine* find_line(const Ledger& ledger, const LedgerLine& wanted) {
-  for (const LedgerLine& line : ledger.lines())
-    if (same_line(line, wanted)) return &line;
-  return nullptr;
-}
-
 // Every kind of line that some rank predicted or counted, in the order of first use.
 std::vector<LedgerLine> all_kinds(const std::vector<RankCost>& ranks) {
-  std::vector<LedgerLine> kinds;
+  Ledger all;
   for (const RankCost& rank : ranks)
-    for (const Ledger* ledger : {&rank.predicted, &rank.counted})
-      for (const LedgerLine& line : ledger->lines())
-        if (std::none_of(kinds.begin(), kinds.end(), [&](const LedgerLine& k) { return same_line(k, line); }))
-          kinds.push_back(line);
-  return kinds;
+    for (const Ledger& ledger : {rank.predicted, rank.counted}) all.add(ledger, 1);
+  return all.lines();
 }
 
 // What one rank predicted and counted in one kind of line. The bytes received are compared as well, though not printed.
@@ -45,14 +32,8 @@ struct Pair {
 };
 
 Pair pair_of(const RankCost& rank, const LedgerLine& kind) {
-  const LedgerLine* predicted = find_line(rank.predicted, kind);
-  const LedgerLine* counted = find_line(rank.counted, kind);
-  Pair pair;
-  if (predicted != nullptr) pair.predicted = predicted->traffic;
-  if (counted != nullptr) pair.counted = counted->traffic;
-  pair.calls = counted != nullptr ? counted->calls : 0;
-  pair.calls_equal = pair.calls == (predicted != nullptr ? predicted->calls : 0);
-  return pair;
+  const LedgerLine predicted = rank.predicted.line_like(kind), counted = rank.counted.line_like(kind);
+  return {counted.calls, predicted.traffic, counted.traffic, counted.calls == predicted.calls};
 }
 
 // How wide the columns are; the ranks and the messages need theirs.
