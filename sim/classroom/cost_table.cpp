@@ -140,11 +140,11 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
   table.sum = lines_text(sum.lines);
   if (table.lines.size() == 1) table.lines.push_back(row("nothing", "every rank", "0 B", "0 B", "0", "✔"));
 
-  if (std::all_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.kernel_known; })) {
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.kernel_sent.has_value(); })) {
     using Sent = std::tuple<long long, long long, long long>;
     std::vector<RanksLine> of_kernel;
     for (const auto& [sent, members] : sets_of_equal(ranks.size(), [&](std::size_t r) {
-           return Sent{ranks[r].counted.total().bytes_sent, ranks[r].header_sent, ranks[r].kernel_sent};
+           return Sent{ranks[r].counted.total().bytes_sent, ranks[r].header_sent, *ranks[r].kernel_sent};
          })) {
       const auto& [payload, headers, kernel] = sent;
       of_kernel.push_back({members, fmt::format("TCP, with {} of headers", bytes_text(headers)), 0, payload + headers,

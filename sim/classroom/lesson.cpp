@@ -445,6 +445,7 @@ void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read
 }
 
 void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict, bool in_one_line) {
+        cost.kernel_sent = groups.kernel_bytes_sent();
   start();
   std::vector<RankCost> costs;
   guarded([&] {
@@ -453,9 +454,6 @@ void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict,
       RankCost cost;
       cost.counted = groups.ledger;
       cost.counted_peak = groups.memory.peak();
-      const KernelTraffic kernel = options_.world == WorldKind::processes ? groups.kernel_traffic() : KernelTraffic();
-      cost.kernel_known = kernel.known;
-      cost.kernel_sent = kernel.bytes_sent;
       cost.header_sent = groups.header_bytes_sent();
       if (options_.world == WorldKind::processes) {
         rusage usage{};

@@ -144,14 +144,12 @@ void RankGroups::require_whole() const {
     if (member->communicator != nullptr) member->communicator->require_whole();
 }
 
-KernelTraffic RankGroups::kernel_traffic() const {
-  KernelTraffic sum{true, 0, 0};
+std::optional<std::int64_t> RankGroups::kernel_bytes_sent() const {
+  std::optional<std::int64_t> sum = 0;
   for (const auto& member : members_) {
     if (member->backend == nullptr) continue;
-    const KernelTraffic of_group = member->backend->kernel_traffic();
-    sum.known = sum.known && of_group.known;
-    sum.bytes_sent += of_group.bytes_sent;
-    sum.bytes_received += of_group.bytes_received;
+    const std::optional<std::int64_t> of_group = member->backend->kernel_bytes_sent();
+    sum = sum && of_group ? std::optional(*sum + *of_group) : std::nullopt;
   }
   return sum;
 }

@@ -68,8 +68,8 @@ class RankGroups {
   Communicator& communicator(const std::string& name);
   /// Throws RunError when a group is broken, above all by a transfer that nobody waited for.
   void require_whole() const;
-  /// The kernel's counters of all groups; unknown where one of them is.
-  KernelTraffic kernel_traffic() const;
+  /// What the kernel counted as sent in all groups; nothing where it is not known of one of them.
+  std::optional<std::int64_t> kernel_bytes_sent() const;
   /// What all groups sent besides the payload.
   std::int64_t header_bytes_sent() const;
 
