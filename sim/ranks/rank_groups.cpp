@@ -119,7 +119,8 @@ RankGroups::RankGroups(const RunGroups& all, const std::optional<LinkSpeed>& spe
   for (const RunGroups::Named& each : all.names()) {
     const int number = each.number_of(rank);
     Group group = number < 0 ? Group{each.name, {}} : each.groups[static_cast<std::size_t>(number)];
-    auto moves = number < 0 ? nullptr : backend(each.own_name(number), group, group.number_of(rank));
+    const std::string own_name = fmt::format("{} {}", each.name, number);  // "dp 1"
+    auto moves = number < 0 ? nullptr : backend(own_name, group, group.number_of(rank));
     if (moves != nullptr && link != nullptr) moves = over_slow_link(std::move(moves), link);
     members_.push_back(std::make_unique<Member>(*this, slot, members_.size(), std::move(group), std::move(moves)));
   }
@@ -159,19 +160,6 @@ std::int64_t RankGroups::header_bytes_sent() const {
   for (const auto& member : members_)
     if (member->backend != nullptr) sum += member->backend->header_bytes_sent();
   return sum;
-}
-
-MemoryGroups::MemoryGroups(const Options& options) : all_(options), link_(options.set_up.link) {
-  for (const RunGroups::Named& each : all_.names())
-    for (std::size_t number = 0; number < each.groups.size(); ++number)
-      groups_[each.own_name(static_cast<int>(number))] =
-          std::make_unique<MemoryGroup>(each.groups[number].size(), each.name);
-}
-
-std::unique_ptr<RankGroups> MemoryGroups::join(int rank, Progress& progress) {
-  return std::make_unique<RankGroups>(
-      all_, link_, rank, progress.slot(rank),
-      [&](const std::string& name, const Group&, int number) { return groups_.at(name)->backend(number); });
 }
 
 }  // namespace muonwalk::sim
