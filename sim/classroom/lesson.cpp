@@ -404,10 +404,10 @@ std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) 
 }
 
 // Compares what every rank holds with what it should hold.
-Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, const Expected& expected) {
+void LessonCore::run_check(Check check, const std::string& what, const Held& held, const Expected& expected) {
   auto collected = run_collect(held);
+  if (!is_parent()) return;
   Comparison comparison;
-  if (!is_parent()) return comparison;
   const auto in_words =
       [&](std::vector<NamedMatrix> matrices) {  // what has no name of its own is called as the check is
         for (NamedMatrix& matrix : matrices)
@@ -421,17 +421,7 @@ Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, 
   });
   if (comparison.elements == 0 && comparison.first.empty())
     comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
-  return comparison;
-}
-
-void LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
-  const Comparison comparison = compare_ranks(what, held, expected);
-  if (is_parent()) state_->checks.check(what, comparison);
-}
-
-void LessonCore::run_quiet_check(const std::string& what, const Held& held, const Expected& expected) {
-  const Comparison comparison = compare_ranks(what, held, expected);
-  if (is_parent()) state_->checks.quiet_check(what, comparison);
+  (state_->checks.*check)(what, comparison);
 }
 
 void LessonCore::sum_up_checks(const std::string& what) {
@@ -445,7 +435,6 @@ void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read
 }
 
 void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict, bool in_one_line) {
-        cost.kernel_sent = groups.kernel_bytes_sent();
   start();
   std::vector<RankCost> costs;
   guarded([&] {
@@ -456,6 +445,7 @@ void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict,
       cost.counted_peak = groups.memory.peak();
       cost.header_sent = groups.header_bytes_sent();
       if (options_.world == WorldKind::processes) {
+        cost.kernel_sent = groups.kernel_bytes_sent();
         rusage usage{};
         getrusage(RUSAGE_SELF, &usage);
         cost.kilobytes = usage.ru_maxrss;

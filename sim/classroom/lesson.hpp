@@ -119,13 +119,14 @@ class LessonCore {
   using Held = std::function<std::vector<NamedMatrix>(Rank&)>;
   using Expected = std::function<std::vector<NamedMatrix>(const RankInfo&)>;
   /// @}
+  /// How the outcome is told: LessonChecks::check or quiet_check.
+  using Check = void (LessonChecks::*)(const std::string& what, const Comparison& comparison);
 
   /// The work behind the calls of Lesson<Local> that are named like these.
   /// @{
   void run_step(const std::string& title, const std::function<void(Rank&)>& body);
   void run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body);
-  void run_check(const std::string& what, const Held& held, const Expected& expected);
-  void run_quiet_check(const std::string& what, const Held& held, const Expected& expected);
+  void run_check(Check check, const std::string& what, const Held& held, const Expected& expected);
   std::vector<std::vector<NamedMatrix>> run_collect(const Held& held);
   /// @}
   /// Starts the ranks if they are not there yet.
@@ -136,7 +137,6 @@ class LessonCore {
   void begin(int hosts);
   bool is_agent() const;
   void print(const std::string& line = "");
-  Comparison compare_ranks(const std::string& what, const Held& held, const Expected& expected);
   StepReports run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body, bool recorded);
   template <class Work>
   void guarded(const Work& work);
@@ -178,7 +178,7 @@ class Lesson : public LessonCore {
   template <class Member, class Reference>
   void check(const std::string& what, Member Local::*member, const Reference& reference) {
     run_check(
-        what, [&](Rank& rank) { return named(local(rank.rank()).*member); },
+        &LessonChecks::check, what, [&](Rank& rank) { return named(local(rank.rank()).*member); },
         [&](const RankInfo& info) { return named(reference(info)); });
   }
 
@@ -186,7 +186,7 @@ class Lesson : public LessonCore {
   template <class Reference>
   void check(const std::string& what, const Held& held, const Reference& reference) {
     run_check(
-        what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
+        &LessonChecks::check, what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
         [&](const RankInfo& info) { return named(reference(info)); });
   }
 
@@ -194,8 +194,8 @@ class Lesson : public LessonCore {
   /// reference. The first that finds a difference says so at once, as a check does; sum_up_checks prints one line.
   template <class Reference>
   void quiet_check(const std::string& what, const Held& held, const Reference& reference) {
-    run_quiet_check(
-        what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
+    run_check(
+        &LessonChecks::quiet_check, what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
         [&](const RankInfo& info) { return named(reference(info)); });
   }
 
