@@ -89,7 +89,7 @@ void Rank::phase(const std::string& name) {
   ++state_->progress->signs;
   if (SpanBuffer* trace = groups().trace.get()) {
     trace->close(state_->traced_phase);
-    state_->traced_phase = name.empty() ? SpanBuffer::kNoRoom : trace->open_phase(name);
+    state_->traced_phase = name.empty() ? SpanBuffer::kNoRoom : trace->open(SpanKind::phase, name);
   }
 }
 
@@ -130,7 +130,7 @@ std::vector<Report> RankSession::run(int step, const std::string& title, const R
   groups_->on_sent = nullptr;
   const Traffic before = groups_->ledger.total();
   SpanBuffer* trace = step > 0 ? groups_->trace.get() : nullptr;  // a hand-over is not part of the run
-  const std::ptrdiff_t traced_step = trace != nullptr ? trace->open_step(title) : SpanBuffer::kNoRoom;
+  const std::ptrdiff_t traced_step = trace != nullptr ? trace->open(SpanKind::step, title) : SpanBuffer::kNoRoom;
   {
     std::optional<ChainEngineScope> on_gpu;
     if (groups_->chain_engine) on_gpu.emplace(groups_->chain_engine);
