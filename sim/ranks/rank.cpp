@@ -107,15 +107,8 @@ RankSession::~RankSession() = default;
 // A message becomes a record among those of what was shown, so that it is known in which phase it was sent.
 void Rank::start_recording() {
   state_->recorded = true;
-  const auto calls = [this] {
-    std::int64_t sum = 0;
-    for (const LedgerLine& line : ledger().lines()) sum += line.calls;
-    return sum;
-  };
-  groups().on_sent = [this, calls, before = calls()](RecordedMove sent) {
-    sent.call = static_cast<int>(calls() - before - 1);
-    add(std::move(sent));
-  };
+  groups().calls = 0;
+  groups().on_sent = [this](RecordedMove sent) { add(std::move(sent)); };
 }
 
 std::vector<Report> RankSession::run(int step, const std::string& title, const RankBody& body) {

@@ -78,6 +78,7 @@ class RankGroups::Member : public CallObserver {
   }
 
   void begins(const Call& call) override {
+    ++all_->calls;
     if (all_->trace != nullptr) entry_ = all_->trace->open_call(index_, call);
   }
   // Where a call throws, the run has failed and leaves no trace, so nothing is closed.
@@ -89,7 +90,7 @@ class RankGroups::Member : public CallObserver {
     if (all_->trace != nullptr) all_->trace->message(index_, call, message, peer);
     if (all_->on_sent && message.sent)
       all_->on_sent({all_->rank_, peer, group.name, collective_name(call.kind), element_name(call.type),
-                     message.bytes / element_size(call.type), message.bytes});
+                     message.bytes / element_size(call.type), message.bytes, all_->calls - 1});
   }
   void waits(CollectiveKind kind, int peer) override {
     slot_->waits_in = kind;

@@ -56,8 +56,8 @@ class RankGroups {
   ChainEngine chain_engine;
   /// The number of the rank's GPU; nothing where it has none.
   std::optional<int> gpu;
-  /// Told of every message that this rank sends, when it has been sent, but for the number of its call; empty when
-  /// nobody records the run.
+  int calls = 0;  ///< so many have begun, in all groups, since somebody set it to 0
+  /// Told of every message that this rank sends, when it has been sent; empty when nobody records the run.
   std::function<void(RecordedMove)> on_sent;
 
   /// The one of this name. Throws UsageError where the run has no such group, or the rank is not in it.

@@ -106,7 +106,8 @@ TEST_CASE(
   std::vector<std::string> sent;
   groups.on_sent = [&](const RecordedMove& message) {
     sent.push_back(std::to_string(message.from) + " to " + std::to_string(message.to) + " in " + message.group + ": " +
-                   message.collective + " of " + message.type + ", " + std::to_string(message.bytes));
+                   message.collective + " of " + message.type + ", " + std::to_string(message.bytes) + ", call " +
+                   std::to_string(message.call));
   };
   CHECK(slot.waits_for == ProgressSlot::kNobody);
   float numbers[4] = {};
@@ -126,9 +127,9 @@ TEST_CASE(
   CHECK((seen[3] == Seen{CollectiveKind::broadcast, 1}));
   CHECK(slot.waits_for == ProgressSlot::kNobody);
   REQUIRE(sent.size() == 3);
-  CHECK(sent[0] == "3 to 1 in odd: send of float32, 8");
-  CHECK(sent[1] == "3 to 5 in odd: broadcast of float32, 16");
-  CHECK(sent[2] == "3 to 1 in odd: broadcast of float32, 16");
+  CHECK(sent[0] == "3 to 1 in odd: send of float32, 8, call 1");
+  CHECK(sent[1] == "3 to 5 in odd: broadcast of float32, 16, call 2");
+  CHECK(sent[2] == "3 to 1 in odd: broadcast of float32, 16, call 2");
 }
 
 TEST_CASE("all groups of a rank share its slow link, one way in and one way out") {
