@@ -32,7 +32,7 @@ std::string call_arguments(const MadeUpEvent& event, int ranks) {
 
 std::string text_of_rank(const std::vector<MadeUpEvent>& events, int rank, int ranks) {
   std::string text;
-  TraceFileWriter file(&text,
+  TraceFileWriter file([&text](const std::string& piece) { text += piece; },
                        fmt::format(R"("distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}})", rank, ranks));
   for (const MadeUpEvent& event : events)
     if (event.rank == rank)

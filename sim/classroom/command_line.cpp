@@ -70,36 +70,32 @@ std::string seed_complaint(const std::string& text) {
                      std::numeric_limits<std::uint64_t>::max());
 }
 
-// One of these words; it becomes the number of the value that it stands for.
+// Adds an option that takes one of these words, which becomes the number of the value that it stands for.
 template <class Value>
-CLI::Validator one_of(Words<Value> words) {
-  return CLI::Validator(
-      [words = std::move(words)](std::string& text) -> std::string {
-        const auto known = std::find_if(words.begin(), words.end(), [&](auto& word) { return word.first == text; });
-        if (known == words.end())
-          return fmt::format("{} is not known; it takes {}", as_typed(text), listed(words, " or "));
-        text = fmt::format("{}", static_cast<int>(known->second));
-        return "";
-      },
-      "");
+CLI::Option* add_choice(CLI::App& app, const char* name, Value& target, const std::string& help, Words<Value> words) {
+  const auto to_number = [words = std::move(words)](std::string& text) -> std::string {
+    const auto known = std::find_if(words.begin(), words.end(), [&](auto& word) { return word.first == text; });
+    if (known == words.end()) return fmt::format("{} is not known; it takes {}", as_typed(text), listed(words, " or "));
+    text = fmt::format("{}", static_cast<int>(known->second));
+    return "";
+  };
+  return app.add_option(name, target, help)->transform(CLI::Validator(to_number, ""))->type_name("TEXT");
 }
 
 // Adds a lesson's own options to the common ones.
 void add_own_options(CLI::App& app, const LessonInfo& info) {
+  app.option_defaults()->group("This lesson");
   for (const LessonOption& option : info.options) {
-    std::visit(
-        [&](auto* target) {
-          using Target = std::remove_pointer_t<decltype(target)>;
-          if constexpr (std::is_same_v<Target, bool>)
-            app.add_flag(option.name, *target, option.help)->group("This lesson");
-          else if constexpr (std::is_same_v<Target, std::vector<std::string>>)
-            app.add_option(option.name, *target, option.help)
-                ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-                ->group("This lesson");
-          else
-            app.add_option(option.name, *target, option.help)->group("This lesson");
-        },
-        option.target);
+    const auto add = [&](auto* target) {
+      using Target = std::remove_pointer_t<decltype(target)>;
+      if constexpr (std::is_same_v<Target, bool>)
+        app.add_flag(option.name, *target, option.help);
+      else if constexpr (std::is_same_v<Target, std::vector<std::string>>)
+        app.add_option(option.name, *target, option.help)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      else
+        app.add_option(option.name, *target, option.help);
+    };
+    std::visit(add, option.target);
   }
 }
 
@@ -120,20 +116,17 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   app.add_option("--threads", options.threads, "OpenMP threads per rank (default: cores / ranks, at least 1)")
       ->check(whole_number(1, kMostThreads));
   app.add_option("--seed", options.seed, "seed of the random numbers (default 1)")->check(seed_complaint);
-  app.add_option("--precision", options.precision,
-                 info.fp32_only ? "fp32: this lesson rounds nothing" : "fp32 or bf16 (default fp32)")
-      ->transform(one_of<Precision>({{"fp32", Precision::fp32}, {"bf16", Precision::bf16}}))
-      ->type_name("TEXT");
-  const auto* products = app.add_option("--products", options.products,
-                                        info.fp32_only ? "nothing: this lesson multiplies no matrices"
-                                        : info.products == Products::chain
-                                            ? "what multiplies in Newton–Schulz: chain (default), with the same\n"
-                                              "bits on any processor and any GPU, tiles, on any processor, or eigen"
-                                            : "what multiplies in Newton–Schulz: eigen (default), or chain or\n"
-                                              "tiles, which give the same bits on any processor")
-                             ->transform(one_of<Products>(
-                                 {{"eigen", Products::eigen}, {"chain", Products::chain}, {"tiles", Products::tiles}}))
-                             ->type_name("TEXT");
+  add_choice(app, "--precision", options.precision,
+             info.fp32_only ? "fp32: this lesson rounds nothing" : "fp32 or bf16 (default fp32)",
+             {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}});
+  const auto* products = add_choice(
+      app, "--products", options.products,
+      info.fp32_only                     ? "nothing: this lesson multiplies no matrices"
+      : info.products == Products::chain ? "what multiplies in Newton–Schulz: chain (default), with the same\n"
+                                           "bits on any processor and any GPU, tiles, on any processor, or eigen"
+                                         : "what multiplies in Newton–Schulz: eigen (default), or chain or\n"
+                                           "tiles, which give the same bits on any processor",
+      {{"eigen", Products::eigen}, {"chain", Products::chain}, {"tiles", Products::tiles}});
   app.add_option("--verbose", options.verbose,
                  "0: the result only, 1: shapes and shards (default), 2: also\nvalues and details");
   auto* bug = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
@@ -142,23 +135,19 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                  fmt::format("seconds in which nothing moves before a run is given up (default 30);\n"
                              "a rank that does nothing but compute may take {} times as long",
                              kComputeTimeouts));
-  app.add_option("--world", options.world,
-                 "processes (default), or fibers, which take turns on one thread\nand talk through memory; of these "
-                 "there may be more")
-      ->transform(one_of<WorldKind>({{"processes", WorldKind::processes}, {"fibers", WorldKind::fibers}}))
-      ->type_name("TEXT");
+  add_choice(app, "--world", options.world,
+             "processes (default), or fibers, which take turns on one thread\nand talk through memory; of these "
+             "there may be more",
+             {{"processes", WorldKind::processes}, {"fibers", WorldKind::fibers}});
   app.add_option("--turns", options.turns,
                  "with fibers, the seed of the order in which they take turns\n(default: they go round)");
   const auto* transport =
-      app.add_option("--transport", options.transport, "gloo (default), or nccl, which needs a GPU per rank")
-          ->transform(one_of<TransportKind>({{"gloo", TransportKind::gloo}, {"nccl", TransportKind::nccl}}))
-          ->type_name("TEXT");
-  const auto* network =
-      app.add_option("--network", options.network,
-                     "private (default): processes get a network that nobody else can\n"
-                     "reach, where the system allows it; shared: this machine's loopback")
-          ->transform(one_of<NetworkKind>({{"private", NetworkKind::own}, {"shared", NetworkKind::shared}}))
-          ->type_name("TEXT");
+      add_choice(app, "--transport", options.transport, "gloo (default), or nccl, which needs a GPU per rank",
+                 {{"gloo", TransportKind::gloo}, {"nccl", TransportKind::nccl}});
+  const auto* network = add_choice(app, "--network", options.network,
+                                   "private (default): processes get a network that nobody else can\n"
+                                   "reach, where the system allows it; shared: this machine's loopback",
+                                   {{"private", NetworkKind::own}, {"shared", NetworkKind::shared}});
   app.add_option_function<std::string>(
          "--fault", [&](const std::string& text) { options.fault = parse_fault(text); },
          "KIND:RANK[:STEP], KIND one of\n" + listed(kFaultKinds, " "))
@@ -166,23 +155,20 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
         if (text.empty()) parse_fault(text);  // which says what it takes
         return std::string();
       });
-  LaunchOptions launch;
-  const char* const several = "Started as several processes, by hand or by a launcher (mpirun, srun, torchrun)";
-  app.add_option("--rank", launch.rank, "by hand: which of them this process is, from 0")->group(several);
-  app.add_option("--world-size", launch.world_size, "by hand: how many there are")->group(several);
-  app.add_option("--rendezvous", launch.rendezvous,
-                 "HOST:PORT where they meet: the host of rank 0, and a free port there")
-      ->group(several);
-  app.add_option("--interface", launch.interface, "the network interface that they talk over, or its address")
-      ->group(several);
-  app.add_option("--secret-file", launch.secret_file, "a file with the secret that they know each other by")
-      ->group(several);
   app.add_option("--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON");
   app.add_option("--trace", options.trace_file,
                  "trace the run (of two layouts, the first) into this file, for Perfetto");
   const auto* trace_events =
       app.add_option("--trace-events", options.trace_events,
                      fmt::format("the most events that a trace keeps of a rank (default {})", kTraceEvents));
+  LaunchOptions launch;
+  app.option_defaults()->group("Started as several processes, by hand or by a launcher (mpirun, srun, torchrun)");
+  app.add_option("--rank", launch.rank, "by hand: which of them this process is, from 0");
+  app.add_option("--world-size", launch.world_size, "by hand: how many there are");
+  app.add_option("--rendezvous", launch.rendezvous,
+                 "HOST:PORT where they meet: the host of rank 0, and a free port there");
+  app.add_option("--interface", launch.interface, "the network interface that they talk over, or its address");
+  app.add_option("--secret-file", launch.secret_file, "a file with the secret that they know each other by");
   add_own_options(app, info);
   bug->check([&info](const std::string& name) {
     if (name.empty()) require_known_bug(info, name);  // which lists them

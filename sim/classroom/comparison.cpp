@@ -6,21 +6,16 @@
 #include <cstring>
 #include <utility>
 
+#include "src/numerics/bfloat16.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-std::uint32_t bits_of(float value) {
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
 // The place of a float on the number line: consecutive floats have consecutive places.
 std::int64_t place_of(float value) {
-  const std::uint32_t bits = bits_of(value);
+  const std::uint32_t bits = float_bits(value);
   return (bits >> 31) != 0 ? -static_cast<std::int64_t>(bits & 0x7FFFFFFFu) : static_cast<std::int64_t>(bits);
 }
 
@@ -38,7 +33,19 @@ std::vector<std::string> describe(const std::string& rank, const NamedMatrix& he
 
 }  // namespace
 
-std::string float_text(float value) { return fmt::format("{:<16.9g} 0x{:08x}", value, bits_of(value)); }
+std::vector<NamedMatrix> named(Matrix matrix, const std::string& name) {
+  std::vector<NamedMatrix> matrices(1);
+  matrices[0].name = name;
+  matrices[0].matrix = std::move(matrix);
+  return matrices;
+}
+
+std::vector<NamedMatrix> named(Flat values, const std::string& name) {
+  const Index count = static_cast<Index>(values.size());
+  return named(Matrix(1, count, std::move(values)), name);
+}
+
+std::string float_text(float value) { return fmt::format("{:<16.9g} 0x{:08x}", value, float_bits(value)); }
 
 long long ulp_distance(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return -1;
@@ -72,7 +79,7 @@ void compare(const std::string& rank, const std::vector<NamedMatrix>& held, cons
     if (wanted.empty() || std::memcmp(here.data(), wanted.data(), static_cast<std::size_t>(wanted.bytes())) == 0)
       continue;
     for (Index at = 0; at < wanted.size(); ++at) {
-      if (bits_of(here.data()[at]) == bits_of(wanted.data()[at])) continue;
+      if (float_bits(here.data()[at]) == float_bits(wanted.data()[at])) continue;
       ++comparison.different;
       if (comparison.first.empty()) found(describe(rank, held[i], expected[i], at));
     }

@@ -12,6 +12,14 @@
 
 namespace muonwalk::sim {
 
+/// The values that a rank holds or should hold, as named matrices, without a copy of them: how Lesson::check takes its
+/// member, and an exercise's answer is handed over. A flat array is a matrix of one row.
+/// @{
+std::vector<NamedMatrix> named(Matrix matrix, const std::string& name = "");
+std::vector<NamedMatrix> named(Flat values, const std::string& name = "");
+inline std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices) { return matrices; }
+/// @}
+
 /// The outcome of comparing what one or more ranks hold with the reference, byte by byte (memcmp).
 struct Comparison {
   long long elements = 0;          ///< compared so far

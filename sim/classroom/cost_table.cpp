@@ -12,25 +12,12 @@
 namespace muonwalk::sim {
 namespace {
 
-bool same_line(const LedgerLine& a, const LedgerLine& b) {
-  return a.group == b.group && a.kind == b.kind && a.type == b.type;
-}
-
-const LedgerLine* find_line(const Ledger& ledger, const LedgerLine& wanted) {
-  for (const LedgerLine& line : ledger.lines())
-    if (same_line(line, wanted)) return &line;
-  return nullptr;
-}
-
 // Every kind of line that some rank predicted or counted, in the order of first use.
 std::vector<LedgerLine> all_kinds(const std::vector<RankCost>& ranks) {
-  std::vector<LedgerLine> kinds;
+  Ledger all;
   for (const RankCost& rank : ranks)
-    for (const Ledger* ledger : {&rank.predicted, &rank.counted})
-      for (const LedgerLine& line : ledger->lines())
-        if (std::none_of(kinds.begin(), kinds.end(), [&](const LedgerLine& k) { return same_line(k, line); }))
-          kinds.push_back(line);
-  return kinds;
+    for (const Ledger& ledger : {rank.predicted, rank.counted}) all.add(ledger, 1);
+  return all.lines();
 }
 
 // What one rank predicted and counted in one kind of line. The bytes received are compared as well, though not printed.
@@ -45,14 +32,8 @@ struct Pair {
 };
 
 Pair pair_of(const RankCost& rank, const LedgerLine& kind) {
-  const LedgerLine* predicted = find_line(rank.predicted, kind);
-  const LedgerLine* counted = find_line(rank.counted, kind);
-  Pair pair;
-  if (predicted != nullptr) pair.predicted = predicted->traffic;
-  if (counted != nullptr) pair.counted = counted->traffic;
-  pair.calls = counted != nullptr ? counted->calls : 0;
-  pair.calls_equal = pair.calls == (predicted != nullptr ? predicted->calls : 0);
-  return pair;
+  const LedgerLine predicted = rank.predicted.line_like(kind), counted = rank.counted.line_like(kind);
+  return {counted.calls, predicted.traffic, counted.traffic, counted.calls == predicted.calls};
 }
 
 // How wide the columns are; the ranks and the messages need theirs.
@@ -159,11 +140,11 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
   table.sum = lines_text(sum.lines);
   if (table.lines.size() == 1) table.lines.push_back(row("nothing", "every rank", "0 B", "0 B", "0", "✔"));
 
-  if (std::all_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.kernel_known; })) {
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.kernel_sent.has_value(); })) {
     using Sent = std::tuple<long long, long long, long long>;
     std::vector<RanksLine> of_kernel;
     for (const auto& [sent, members] : sets_of_equal(ranks.size(), [&](std::size_t r) {
-           return Sent{ranks[r].counted.total().bytes_sent, ranks[r].header_sent, ranks[r].kernel_sent};
+           return Sent{ranks[r].counted.total().bytes_sent, ranks[r].header_sent, *ranks[r].kernel_sent};
          })) {
       const auto& [payload, headers, kernel] = sent;
       of_kernel.push_back({members, fmt::format("TCP, with {} of headers", bytes_text(headers)), 0, payload + headers,

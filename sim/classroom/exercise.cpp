@@ -21,18 +21,6 @@ std::vector<Exercise>& exercises() {
 
 AnyFunction (*find_readers_function)() = nullptr;
 
-std::vector<NamedMatrix> answer(const std::string& name, Matrix matrix) {
-  std::vector<NamedMatrix> matrices(1);
-  matrices[0].name = name;
-  matrices[0].matrix = std::move(matrix);
-  return matrices;
-}
-
-std::vector<NamedMatrix> answer(const std::string& name, Flat values) {
-  const Index count = static_cast<Index>(values.size());
-  return answer(name, Matrix(1, count, std::move(values)));
-}
-
 bool add_exercise(Exercise exercise) {
   exercises().push_back(std::move(exercise));
   return true;

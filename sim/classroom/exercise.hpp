@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/classroom/comparison.hpp"
 #include "sim/classroom/likeness.hpp"
 #include "sim/ranks/rank.hpp"
 #include "src/numerics/matrix.hpp"
@@ -13,14 +14,8 @@
 
 namespace muonwalk::sim {
 
-/// Calls the reader's function with input that is ready, and returns what came of it.
+/// Calls the reader's function with input that is ready, and returns what came of it (named).
 using Answer = std::function<std::vector<NamedMatrix>()>;
-
-/// A single matrix as an answer, or a flat array as a matrix of one row, without a copy of it.
-/// @{
-std::vector<NamedMatrix> answer(const std::string& name, Matrix matrix);
-std::vector<NamedMatrix> answer(const std::string& name, Flat values);
-/// @}
 
 /// What is asked of the reader's function, and what it is held to. The lesson's own functions prepare the input and
 /// compute what must come out.

@@ -247,23 +247,19 @@ Verdict judge_layout(const std::string& function, const Task& task, const Option
     for (Communicator* group : {&rank.dp(), &rank.tp(), &rank.pp()}) group->observe(attempt);
   });
   // All of the input is ready on all ranks before anything of the reader's runs.
-  std::string sentence;
   try {
     lesson.quiet_step(function, take_answer);
   } catch (const std::exception& error) {
-    sentence = error.what();
+    return broken(function, error.what());
   }
-  if (!sentence.empty()) return broken(function, sentence);
-
   std::vector<std::vector<NamedMatrix>> results, calls;
   try {
     results = lesson.collect(&Attempt::result);
     calls = lesson.collect(&Attempt::calls);
   } catch (const RunError& error) {
     if (outcome_of(error.what()) != Outcome::crashed) throw;
-    sentence = error.what();  // of a function that has written anywhere
+    return broken(function, error.what());  // of a function that has written anywhere
   }
-  if (!sentence.empty()) return broken(function, sentence);
   lesson.answer("");  // a rank that is a process ends here
   std::vector<Made> made;
   for (std::size_t r = 0; r < results.size(); ++r) made.push_back(made_of(results[r], calls[r]));

@@ -224,7 +224,7 @@ void LessonCore::start() {
   });
   begin(hosts_of(run));
   if (state_->files.tracer != nullptr) state_->files.tracer->begin();
-  guarded([&] { state_->world = run != nullptr ? start_launched_world(options_, *run) : start_world(options_); });
+  guarded([&] { state_->world = start_world(options_, run); });
 }
 
 void LessonCore::say(const std::string& text) {
@@ -404,10 +404,10 @@ std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) 
 }
 
 // Compares what every rank holds with what it should hold.
-Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, const Expected& expected) {
+void LessonCore::run_check(Check check, const std::string& what, const Held& held, const Expected& expected) {
   auto collected = run_collect(held);
+  if (!is_parent()) return;
   Comparison comparison;
-  if (!is_parent()) return comparison;
   const auto in_words =
       [&](std::vector<NamedMatrix> matrices) {  // what has no name of its own is called as the check is
         for (NamedMatrix& matrix : matrices)
@@ -421,17 +421,7 @@ Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, 
   });
   if (comparison.elements == 0 && comparison.first.empty())
     comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
-  return comparison;
-}
-
-void LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
-  const Comparison comparison = compare_ranks(what, held, expected);
-  if (is_parent()) state_->checks.check(what, comparison);
-}
-
-void LessonCore::run_quiet_check(const std::string& what, const Held& held, const Expected& expected) {
-  const Comparison comparison = compare_ranks(what, held, expected);
-  if (is_parent()) state_->checks.quiet_check(what, comparison);
+  (state_->checks.*check)(what, comparison);
 }
 
 void LessonCore::sum_up_checks(const std::string& what) {
@@ -453,11 +443,9 @@ void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict,
       RankCost cost;
       cost.counted = groups.ledger;
       cost.counted_peak = groups.memory.peak();
-      const KernelTraffic kernel = options_.world == WorldKind::processes ? groups.kernel_traffic() : KernelTraffic();
-      cost.kernel_known = kernel.known;
-      cost.kernel_sent = kernel.bytes_sent;
       cost.header_sent = groups.header_bytes_sent();
       if (options_.world == WorldKind::processes) {
+        cost.kernel_sent = groups.kernel_bytes_sent();
         rusage usage{};
         getrusage(RUSAGE_SELF, &usage);
         cost.kilobytes = usage.ru_maxrss;
@@ -504,11 +492,5 @@ void LessonCore::timings() {
     print_error_line(fmt::format("  {:<32}{:>16.1f} MiB", "peak memory of a rank",
                                  static_cast<double>(state_->peak_kilobytes) / 1024));
 }
-
-std::vector<NamedMatrix> named(const Matrix& matrix) { return {NamedMatrix{"", matrix, 0, 0}}; }
-std::vector<NamedMatrix> named(const Flat& values) {
-  return {NamedMatrix{"", Matrix(1, static_cast<Index>(values.size()), values), 0, 0}};
-}
-std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices) { return matrices; }
 
 }  // namespace muonwalk::sim

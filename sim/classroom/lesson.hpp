@@ -119,13 +119,14 @@ class LessonCore {
   using Held = std::function<std::vector<NamedMatrix>(Rank&)>;
   using Expected = std::function<std::vector<NamedMatrix>(const RankInfo&)>;
   /// @}
+  /// How the outcome is told: LessonChecks::check or quiet_check.
+  using Check = void (LessonChecks::*)(const std::string& what, const Comparison& comparison);
 
   /// The work behind the calls of Lesson<Local> that are named like these.
   /// @{
   void run_step(const std::string& title, const std::function<void(Rank&)>& body);
   void run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body);
-  void run_check(const std::string& what, const Held& held, const Expected& expected);
-  void run_quiet_check(const std::string& what, const Held& held, const Expected& expected);
+  void run_check(Check check, const std::string& what, const Held& held, const Expected& expected);
   std::vector<std::vector<NamedMatrix>> run_collect(const Held& held);
   /// @}
   /// Starts the ranks if they are not there yet.
@@ -136,7 +137,6 @@ class LessonCore {
   void begin(int hosts);
   bool is_agent() const;
   void print(const std::string& line = "");
-  Comparison compare_ranks(const std::string& what, const Held& held, const Expected& expected);
   StepReports run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body, bool recorded);
   template <class Work>
   void guarded(const Work& work);
@@ -146,13 +146,6 @@ class LessonCore {
   bool program_;
   std::unique_ptr<State> state_;
 };
-
-/// The values that a rank holds or should hold, as named matrices: how Lesson::check takes its member.
-/// @{
-std::vector<NamedMatrix> named(const Matrix& matrix);
-std::vector<NamedMatrix> named(const Flat& values);
-std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices);
-/// @}
 
 /// A lesson: ranks that each hold a `Local` and go through its steps together. The same calls run on processes and on
 /// fibers, because a step is a plain function of a rank and what it holds.
@@ -180,47 +173,39 @@ class Lesson : public LessonCore {
     run_quiet_step(title, [&](Rank& rank) { body(rank, local(rank.rank())); });
   }
 
-  /// Compares a member of every rank's Local, byte by byte, with what `reference` computes for that rank in the
-  /// parent. The lesson will fail when a bit differs.
-  template <class Member, class Reference>
-  void check(const std::string& what, Member Local::*member, const Reference& reference) {
-    run_check(
-        what, [&](Rank& rank) { return named(local(rank.rank()).*member); },
-        [&](const RankInfo& info) { return named(reference(info)); });
+  /// Compares what every rank holds, byte by byte, with what `reference` computes for that rank in the parent. `held`
+  /// is a member of Local, or a function that takes matrices out of it (Held). The lesson will fail when a bit differs.
+  template <class Values, class Reference>
+  void check(const std::string& what, const Values& held, const Reference& reference) {
+    run_check(&LessonChecks::check, what, held_by(held), [&](const RankInfo& info) { return named(reference(info)); });
   }
 
-  /// Compares matrices that a function takes out of every rank's Local.
-  template <class Reference>
-  void check(const std::string& what, const Held& held, const Reference& reference) {
-    run_check(
-        what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
-        [&](const RankInfo& info) { return named(reference(info)); });
+  /// A check that is made over and over: it prints nothing while the ranks equal the reference. The first that finds a
+  /// difference says so at once, as a check does; sum_up_checks prints one line.
+  template <class Values, class Reference>
+  void quiet_check(const std::string& what, const Values& held, const Reference& reference) {
+    run_check(&LessonChecks::quiet_check, what, held_by(held),
+              [&](const RankInfo& info) { return named(reference(info)); });
   }
 
-  /// Compares such matrices in a check that is made over and over: it prints nothing while the ranks equal the
-  /// reference. The first that finds a difference says so at once, as a check does; sum_up_checks prints one line.
-  template <class Reference>
-  void quiet_check(const std::string& what, const Held& held, const Reference& reference) {
-    run_quiet_check(
-        what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
-        [&](const RankInfo& info) { return named(reference(info)); });
-  }
-
-  /// Every rank's member, in rank order, in the parent; empty in a process that is a rank.
-  template <class Member>
-  std::vector<std::vector<NamedMatrix>> collect(Member Local::*member) {
-    return run_collect([&](Rank& rank) { return named(local(rank.rank()).*member); });
-  }
-
-  /// Every rank's matrices, which a function takes out of its Local.
-  std::vector<std::vector<NamedMatrix>> collect(const Held& held) {
-    return run_collect([&](Rank& rank) { return held(rank, local(rank.rank())); });
+  /// What every rank holds, as for check, in rank order, in the parent; empty in a process that is a rank.
+  template <class Values>
+  std::vector<std::vector<NamedMatrix>> collect(const Values& held) {
+    return run_collect(held_by(held));
   }
 
   /// What rank `rank` holds. Only that rank's own process knows it, or, with fibers, everybody.
   Local& local(int rank) { return locals_[static_cast<std::size_t>(rank)]; }
 
  private:
+  template <class Member>
+  LessonCore::Held held_by(Member Local::*member) {
+    return [this, member](Rank& rank) { return named(local(rank.rank()).*member); };
+  }
+  LessonCore::Held held_by(const Held& held) {
+    return [this, held](Rank& rank) { return held(rank, local(rank.rank())); };
+  }
+
   std::vector<Local> locals_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "sim/classroom/comparison.hpp"
 #include "src/layout/slicing.hpp"
+#include "src/numerics/bfloat16.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -19,12 +20,7 @@ constexpr long long kLastBits = 64;  // ULP
 constexpr Index kLargestShift = 64;
 
 // A NaN that no arithmetic makes.
-float guard() {
-  const std::uint32_t bits = 0x7fc0beefu;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
+const float kGuard = float_from_bits(0x7fc0beefu);
 
 // "row 3", "rows 2–5".
 std::string rows_text(const char* one, Index first, Index last) {
@@ -187,7 +183,7 @@ std::string nearly_right(const Flat& held, const Flat& wanted) {
 
 void guard_end(Flat& values) {
   const std::size_t size = values.size();
-  values.resize(4 * size + 64, guard());
+  values.resize(4 * size + 64, kGuard);
   values.resize(size);  // the memory behind it stays as it is
 }
 
@@ -208,7 +204,7 @@ std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const
     return joined_along_the_other(held, wanted, slices);
   }
 
-  if (std::any_of(held.flat().begin(), held.flat().end(), [](float value) { return same_bits({value}, {guard()}); }))
+  if (std::any_of(held.flat().begin(), held.flat().end(), [](float value) { return same_bits({value}, {kGuard}); }))
     return "Some of it lies behind the end of what you were given.";
   const auto all_finite = [](const Flat& values) {
     return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });

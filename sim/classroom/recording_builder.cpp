@@ -18,8 +18,6 @@ RecordingBuilder::RecordingBuilder(const LessonInfo& info, const Options& option
   recording_.question = info.question;
   recording_.grid = options.grid;
   recording_.precision = precision_name(options.precision);
-  for (int rank = 0; rank < options.grid.size(); ++rank)
-    recording_.ranks.push_back({rank_label(options.grid, rank), options.grid.place(rank)});
 }
 
 void RecordingBuilder::heading(const std::string& printed) { recording_.heading = without_colours(printed); }

@@ -106,9 +106,7 @@ Launch pmi_rank(const Environment& environment) {
 
 // How many tasks Slurm has on a node, of a list such as "2(x3),1"; nothing where it can't be told.
 std::optional<int> tasks_on_node(const std::string& list, int node) {
-  std::size_t at = 0;
-  while (at <= list.size()) {
-    const std::string word = list.substr(at, list.find(',', at) - at);
+  for (const std::string& word : split_at(list, ',')) {
     const std::size_t bracket = word.find("(x");
     const std::optional<int> tasks = whole_number(word.substr(0, bracket), 1, kMostProcesses);
     int nodes = 1;
@@ -117,7 +115,6 @@ std::optional<int> tasks_on_node(const std::string& list, int node) {
     if (!tasks || nodes == 0) return std::nullopt;
     if (node < nodes) return tasks;
     node -= nodes;
-    at += word.size() + 1;
   }
   return std::nullopt;
 }

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,24 +31,20 @@ constexpr milliseconds kOneTry(500);
 
 struct Session {
   int port = 0;
-  Secret secret;
+  Secret secret = {};
 };
 
 std::string session_text(const Session& session) {
-  std::string text = fmt::format("muonwalk {} ", session.port);
-  for (const unsigned char byte : session.secret) text += fmt::format("{:02x}", byte);
-  return text + '\n';
+  return fmt::format("muonwalk {} {:02x}\n", session.port, fmt::join(session.secret, ""));
 }
 
 std::optional<Session> parse_session(const std::string& text) {
   Session session;
   char digits[2 * sizeof(Secret) + 1] = {};
   if (std::sscanf(text.c_str(), "muonwalk %d %64[0-9a-f]\n", &session.port, digits) != 2) return std::nullopt;
-  for (std::size_t i = 0; i < session.secret.size(); ++i) {
-    unsigned byte = 0;
-    if (std::sscanf(digits + 2 * i, "%2x", &byte) != 1) return std::nullopt;
-    session.secret[i] = static_cast<unsigned char>(byte);
-  }
+  if (sodium_hex2bin(session.secret.data(), sizeof(Secret), digits, std::strlen(digits), nullptr, nullptr, nullptr) !=
+      0)
+    return std::nullopt;
   return session_text(session) == text ? std::optional<Session>(session) : std::nullopt;
 }
 

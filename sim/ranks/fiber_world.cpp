@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/transport/memory_backend.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -21,12 +23,17 @@ namespace {
 
 class FiberWorld : public World {
  public:
-  explicit FiberWorld(const Options& options)
-      : options_(options), progress_(options.grid.size()), memory_(options), sessions_(ranks()) {
+  explicit FiberWorld(const Options& options) : options_(options), progress_(options.grid.size()), sessions_(ranks()) {
+    const RunGroups all(options);
+    std::map<std::string, MemoryGroup> in_memory;  // each made by the first rank that joins it
+    const auto join = [&](const std::string& name, const Group& group, int number) {
+      return in_memory.try_emplace(name, group.size(), group.name).first->second.backend(number);
+    };
     take_turns("rendezvous", 0, [&](int rank) {
       have_fault(options_.fault, rank, 0);
+      auto groups = std::make_unique<RankGroups>(all, options_.set_up.link, rank, progress_.slot(rank), join);
       sessions_[static_cast<std::size_t>(rank)] =
-          std::make_unique<RankSession>(options_, rank, memory_.join(rank, progress_), progress_);
+          std::make_unique<RankSession>(options_, rank, std::move(groups), progress_);
     });
   }
 
@@ -100,7 +107,6 @@ class FiberWorld : public World {
 
   Options options_;
   Progress progress_;
-  MemoryGroups memory_;
   std::vector<std::unique_ptr<RankSession>> sessions_;
   std::uint64_t runs_ = 0;    // of anything in turns
   bool interrupted_ = false;  // then nothing runs any more
@@ -110,8 +116,8 @@ class FiberWorld : public World {
 
 std::unique_ptr<World> start_fiber_world(const Options& options) { return std::make_unique<FiberWorld>(options); }
 
-std::unique_ptr<World> start_world(const Options& options) {
-  return options.world == WorldKind::fibers ? start_fiber_world(options) : start_process_world(options);
+std::unique_ptr<World> start_world(const Options& options, LaunchedRun* run) {
+  return options.world == WorldKind::fibers ? start_fiber_world(options) : start_process_world(options, run);
 }
 
 }  // namespace muonwalk::sim

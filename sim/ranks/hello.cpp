@@ -1,9 +1,11 @@
 #include "sim/ranks/hello.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <set>
 
 #include "sim/ranks/reports.hpp"
 #include "src/numerics/chain_product.hpp"
@@ -146,18 +148,16 @@ std::string oddity_of(const Hello& own, const Hello& theirs) {
 }
 
 std::string common_arguments(const std::vector<std::string>& arguments) {
-  std::string common;
+  const std::set<std::string> own = {"--rank", "--rendezvous", "--interface", "--secret-file"};
+  std::vector<std::string> common;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
-    bool own = false;
-    for (const char* option : {"--rank", "--rendezvous", "--interface", "--secret-file"}) {
-      const std::string with_value = std::string(option) + "=";
-      own = own || arguments[i] == option || arguments[i].rfind(with_value, 0) == 0;
-      if (arguments[i] == option) ++i;  // and its value
-      if (own) break;
-    }
-    if (!own) common += (common.empty() ? "" : " ") + arguments[i];
+    const std::string option = arguments[i].substr(0, arguments[i].find('='));
+    if (own.count(option) == 0)
+      common.push_back(arguments[i]);
+    else if (option == arguments[i])
+      ++i;  // and its value
   }
-  return common;
+  return fmt::format("{}", fmt::join(common, " "));
 }
 
 }  // namespace muonwalk::sim

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,27 +35,21 @@ double timeout_seconds = 0;  // the same
 
 // What says which rank this is, in a command line that nobody has understood yet, and that may be wrong.
 LaunchOptions launch_options_in(int argc, char** argv) {
-  LaunchOptions options;
-  const auto text = [&](int word, const std::string& name, std::string& target) {
-    const std::string value = argv[word];
-    if (value.rfind(name + "=", 0) == 0) target = value.substr(name.size() + 1);
-    if (value == name && word + 1 < argc) target = argv[word + 1];
-  };
-  const auto number = [&](int word, const std::string& name, std::optional<int>& target) {
-    std::string value;
-    text(word, name, value);
-    if (!value.empty()) target = std::atoi(value.c_str());
-  };
-  std::string timeout;
+  std::map<std::string, std::string> given;  // what comes behind a word, or behind its "="; the last time counts
   for (int word = 1; word < argc; ++word) {
-    text(word, "--timeout", timeout);
-    number(word, "--rank", options.rank);
-    number(word, "--world-size", options.world_size);
-    text(word, "--rendezvous", options.rendezvous);
-    text(word, "--interface", options.interface);
-    text(word, "--secret-file", options.secret_file);
+    const std::string option = argv[word];
+    if (const std::size_t equals = option.find('='); equals != std::string::npos)
+      given[option.substr(0, equals)] = option.substr(equals + 1);
+    else if (word + 1 < argc)
+      given[option] = argv[word + 1];
   }
-  timeout_seconds = std::atof(timeout.c_str());
+  const auto number = [&given](const char* option) {
+    const std::string& value = given[option];
+    return value.empty() ? std::nullopt : std::optional<int>(std::atoi(value.c_str()));
+  };
+  LaunchOptions options = {number("--rank"), number("--world-size"), given["--rendezvous"], given["--interface"],
+                           given["--secret-file"]};
+  timeout_seconds = std::atof(given["--timeout"].c_str());
   if (!(timeout_seconds >= 0.1 && timeout_seconds <= 86400)) timeout_seconds = Options().timeout_seconds;
   // Half of an answer is refused; who says so is then decided by what a launcher says.
   if (!options.rank || !options.world_size) options.rank = options.world_size = std::nullopt;

@@ -284,12 +284,8 @@ class ProcessWorld : public World {
 
 }  // namespace
 
-std::unique_ptr<World> start_process_world(const Options& options) {
-  return std::make_unique<ProcessWorld>(options, nullptr);
-}
-
-std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun& run) {
-  return std::make_unique<ProcessWorld>(options, &run);
+std::unique_ptr<World> start_process_world(const Options& options, LaunchedRun* run) {
+  return std::make_unique<ProcessWorld>(options, run);
 }
 
 }  // namespace muonwalk::sim

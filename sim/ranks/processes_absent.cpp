@@ -5,7 +5,7 @@
 
 namespace muonwalk::sim {
 
-std::unique_ptr<World> start_process_world(const Options&) {
+std::unique_ptr<World> start_process_world(const Options&, LaunchedRun*) {
   throw UsageError("--world processes is not in this program; leave it out, and ranks are fibers");
 }
 
@@ -18,6 +18,5 @@ LaunchedRun* meet_launched(const Options&, const std::string&) { return nullptr;
 int hosts_of(const LaunchedRun*) { return 1; }
 void refuse_launched(LaunchedRun*, const std::string&) {}
 void end_launched(int) {}
-std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun&) { return start_world(options); }
 
 }  // namespace muonwalk::sim

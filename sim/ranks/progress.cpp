@@ -51,7 +51,7 @@ std::string Progress::cycle(bool hopeless) const {
           (one == CollectiveKind::recv && other == CollectiveKind::send))
         continue;
     }
-    std::string text = fmt::format("rank {} waits in ", first);
+    std::vector<std::string> waits;
     bool sends = false, messages = false, collectives = false;
     for (std::size_t i = 0; i < path.size(); ++i) {
       const CollectiveKind kind = slots_[path[i]].waits_in;
@@ -59,13 +59,12 @@ std::string Progress::cycle(bool hopeless) const {
       sends = sends || kind == CollectiveKind::send;
       messages = messages || message;
       collectives = collectives || !message;
-      if (i == kNamed) text += fmt::format("and so on around {} ranks", path.size());
-      if (i >= kNamed) continue;
-      const int next = i + 1 < path.size() ? path[i + 1] : first;
-      text += fmt::format("{} for rank {}", collective_name(kind), next);
-      if (i + 1 < path.size()) text += i + 1 < kNamed ? ", which waits in " : ", ";
+      waits.push_back(fmt::format("{} for rank {}", collective_name(kind), path[(i + 1) % path.size()]));
     }
     if (hopeless && !sends && !(messages && collectives)) continue;
+    waits.resize(std::min(waits.size(), kNamed));
+    std::string text = fmt::format("rank {} waits in {}", first, fmt::join(waits, ", which waits in "));
+    if (path.size() > kNamed) text += fmt::format(", and so on around {} ranks", path.size());
     if (messages && collectives) return "the ranks do not make the same calls: " + text;
     if (sends)
       text +=

@@ -12,18 +12,16 @@ namespace muonwalk::sim {
 struct Rank::State {
   RankGroups* groups = nullptr;
   ProgressSlot* progress = nullptr;
-  std::deque<Report> reports;    // in which a Shown stays where it is while others are added
-  bool prints_values = false;    // --verbose 2
-  StopRequest* stops = nullptr;  // null: nobody asks
-  int step = 0;                  // its number in the world
-  bool decides = false;          // in this step it is decided whether the run stops
-  bool virtual_time = false;
+  std::deque<Report> reports;  // in which a Shown stays where it is while others are added
+  const Options* options = nullptr;
+  int step = 0;           // its number in the world
+  bool decides = false;   // in this step it is decided whether the run stops
   bool recorded = false;  // this step is recorded, with its values and messages
   std::string phase;
   double phase_began = 0;
   std::ptrdiff_t traced_phase = SpanBuffer::kNoRoom;  // its entry in the trace
 
-  bool keeps_values() const { return prints_values || recorded; }
+  bool keeps_values() const { return options->verbose >= 2 || recorded; }
 };
 
 Rank::Rank(const RankInfo& info, RankGroups& groups) : RankInfo(info), state_(std::make_unique<State>()) {
@@ -37,20 +35,21 @@ Communicator& Rank::pp() { return group("pp"); }
 Communicator& Rank::group(const std::string& name) { return groups().communicator(name); }
 RankGroups& Rank::groups() { return *state_->groups; }
 void Rank::decide_whether_to_stop() {
-  state_->decides = state_->stops != nullptr;
-  if (state_->decides && rank() == 0) state_->stops->decide(state_->step);
+  StopRequest* const stops = state_->options->set_up.stops.get();  // null: nobody asks
+  state_->decides = stops != nullptr;
+  if (stops != nullptr && rank() == 0) stops->decide(state_->step);
 }
 
 // What a rank reads before rank 0 has written could differ from what the others read.
 void Rank::require_decision() const {
-  if (!state_->decides || state_->stops->has_decided(state_->step)) return;
+  if (!state_->decides || state_->options->set_up.stops->has_decided(state_->step)) return;
   throw RunError(
       "it ended the step before rank 0 had decided whether the run stops after it; between decide_whether_to_stop and "
       "the end, a step needs a call that no rank can leave before rank 0 has taken part");
 }
 
 void Rank::let_pass(std::int64_t ns) {
-  if (state_->virtual_time) fiber::sleep_until(fiber::clock_ns() + ns);
+  if (state_->options->virtual_time()) fiber::sleep_until(fiber::clock_ns() + ns);
 }
 
 bool Rank::recorded() const { return state_->recorded; }
@@ -90,16 +89,14 @@ void Rank::phase(const std::string& name) {
   ++state_->progress->signs;
   if (SpanBuffer* trace = groups().trace.get()) {
     trace->close(state_->traced_phase);
-    state_->traced_phase = name.empty() ? SpanBuffer::kNoRoom : trace->open_phase(name);
+    state_->traced_phase = name.empty() ? SpanBuffer::kNoRoom : trace->open(SpanKind::phase, name);
   }
 }
 
 RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, Progress& progress)
     : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.rank_info(rank), *groups_) {
   rank_.state_->progress = &progress.slot(rank);
-  rank_.state_->stops = options_.set_up.stops.get();
-  rank_.state_->virtual_time = options.virtual_time();
-  rank_.state_->prints_values = options.verbose >= 2;
+  rank_.state_->options = &options_;
   if (options.tracing())
     groups_->trace = std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()),
                                                   groups_->memory, options.clock());
@@ -110,15 +107,8 @@ RankSession::~RankSession() = default;
 // A message becomes a record among those of what was shown, so that it is known in which phase it was sent.
 void Rank::start_recording() {
   state_->recorded = true;
-  const auto calls = [this] {
-    std::int64_t sum = 0;
-    for (const LedgerLine& line : ledger().lines()) sum += line.calls;
-    return sum;
-  };
-  groups().on_sent = [this, calls, before = calls()](RecordedMove sent) {
-    sent.call = static_cast<int>(calls() - before - 1);
-    add(std::move(sent));
-  };
+  groups().calls = 0;
+  groups().on_sent = [this](RecordedMove sent) { add(std::move(sent)); };
 }
 
 std::vector<Report> RankSession::run(int step, const std::string& title, const RankBody& body) {
@@ -133,7 +123,7 @@ std::vector<Report> RankSession::run(int step, const std::string& title, const R
   groups_->on_sent = nullptr;
   const Traffic before = groups_->ledger.total();
   SpanBuffer* trace = step > 0 ? groups_->trace.get() : nullptr;  // a hand-over is not part of the run
-  const std::ptrdiff_t traced_step = trace != nullptr ? trace->open_step(title) : SpanBuffer::kNoRoom;
+  const std::ptrdiff_t traced_step = trace != nullptr ? trace->open(SpanKind::step, title) : SpanBuffer::kNoRoom;
   {
     std::optional<ChainEngineScope> on_gpu;
     if (groups_->chain_engine) on_gpu.emplace(groups_->chain_engine);

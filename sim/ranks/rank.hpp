@@ -102,9 +102,6 @@ class RankSession {
   /// through. A fault that was asked for happens here, before the body.
   std::vector<Report> run(int step, const std::string& title, const RankBody& body);
 
-  /// The rank's communicators and counters.
-  RankGroups& groups() { return *groups_; }
-
  private:
   Options options_;
   std::unique_ptr<RankGroups> groups_;

@@ -78,6 +78,7 @@ class RankGroups::Member : public CallObserver {
   }
 
   void begins(const Call& call) override {
+    ++all_->calls;
     if (all_->trace != nullptr) entry_ = all_->trace->open_call(index_, call);
   }
   // Where a call throws, the run has failed and leaves no trace, so nothing is closed.
@@ -89,7 +90,7 @@ class RankGroups::Member : public CallObserver {
     if (all_->trace != nullptr) all_->trace->message(index_, call, message, peer);
     if (all_->on_sent && message.sent)
       all_->on_sent({all_->rank_, peer, group.name, collective_name(call.kind), element_name(call.type),
-                     message.bytes / element_size(call.type), message.bytes});
+                     message.bytes / element_size(call.type), message.bytes, all_->calls - 1});
   }
   void waits(CollectiveKind kind, int peer) override {
     slot_->waits_in = kind;
@@ -119,7 +120,8 @@ RankGroups::RankGroups(const RunGroups& all, const std::optional<LinkSpeed>& spe
   for (const RunGroups::Named& each : all.names()) {
     const int number = each.number_of(rank);
     Group group = number < 0 ? Group{each.name, {}} : each.groups[static_cast<std::size_t>(number)];
-    auto moves = number < 0 ? nullptr : backend(each.own_name(number), group, group.number_of(rank));
+    const std::string own_name = fmt::format("{} {}", each.name, number);  // "dp 1"
+    auto moves = number < 0 ? nullptr : backend(own_name, group, group.number_of(rank));
     if (moves != nullptr && link != nullptr) moves = over_slow_link(std::move(moves), link);
     members_.push_back(std::make_unique<Member>(*this, slot, members_.size(), std::move(group), std::move(moves)));
   }
@@ -144,14 +146,12 @@ void RankGroups::require_whole() const {
     if (member->communicator != nullptr) member->communicator->require_whole();
 }
 
-KernelTraffic RankGroups::kernel_traffic() const {
-  KernelTraffic sum{true, 0, 0};
+std::optional<std::int64_t> RankGroups::kernel_bytes_sent() const {
+  std::optional<std::int64_t> sum = 0;
   for (const auto& member : members_) {
     if (member->backend == nullptr) continue;
-    const KernelTraffic of_group = member->backend->kernel_traffic();
-    sum.known = sum.known && of_group.known;
-    sum.bytes_sent += of_group.bytes_sent;
-    sum.bytes_received += of_group.bytes_received;
+    const std::optional<std::int64_t> of_group = member->backend->kernel_bytes_sent();
+    sum = sum && of_group ? std::optional(*sum + *of_group) : std::nullopt;
   }
   return sum;
 }
@@ -161,19 +161,6 @@ std::int64_t RankGroups::header_bytes_sent() const {
   for (const auto& member : members_)
     if (member->backend != nullptr) sum += member->backend->header_bytes_sent();
   return sum;
-}
-
-MemoryGroups::MemoryGroups(const Options& options) : all_(options), link_(options.set_up.link) {
-  for (const RunGroups::Named& each : all_.names())
-    for (std::size_t number = 0; number < each.groups.size(); ++number)
-      groups_[each.own_name(static_cast<int>(number))] =
-          std::make_unique<MemoryGroup>(each.groups[number].size(), each.name);
-}
-
-std::unique_ptr<RankGroups> MemoryGroups::join(int rank, Progress& progress) {
-  return std::make_unique<RankGroups>(
-      all_, link_, rank, progress.slot(rank),
-      [&](const std::string& name, const Group&, int number) { return groups_.at(name)->backend(number); });
 }
 
 }  // namespace muonwalk::sim

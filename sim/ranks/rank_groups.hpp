@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +10,6 @@
 #include "sim/ranks/progress.hpp"
 #include "sim/replay/recording.hpp"
 #include "sim/replay/span_buffer.hpp"
-#include "sim/transport/memory_backend.hpp"
 #include "src/comm/communicator.hpp"
 #include "src/numerics/newton_schulz.hpp"
 
@@ -26,8 +24,6 @@ class RunGroups {
     std::vector<Group> groups;  ///< In the order of their numbers.
     /// The number of the group that the rank is in; −1 where it is in none.
     int number_of(int rank) const;
-    /// "dp 1", which tells a group from all others of the run.
-    std::string own_name(int number) const { return name + ' ' + std::to_string(number); }
   };
   /// Throws UsageError when one of WorldSetUp::groups can't be.
   explicit RunGroups(const Options& options);
@@ -60,16 +56,16 @@ class RankGroups {
   ChainEngine chain_engine;
   /// The number of the rank's GPU; nothing where it has none.
   std::optional<int> gpu;
-  /// Told of every message that this rank sends, when it has been sent, but for the number of its call; empty when
-  /// nobody records the run.
+  int calls = 0;  ///< so many have begun, in all groups, since somebody set it to 0
+  /// Told of every message that this rank sends, when it has been sent; empty when nobody records the run.
   std::function<void(RecordedMove)> on_sent;
 
   /// The one of this name. Throws UsageError where the run has no such group, or the rank is not in it.
   Communicator& communicator(const std::string& name);
   /// Throws RunError when a group is broken, above all by a transfer that nobody waited for.
   void require_whole() const;
-  /// The kernel's counters of all groups; unknown where one of them is.
-  KernelTraffic kernel_traffic() const;
+  /// What the kernel counted as sent in all groups; nothing where it is not known of one of them.
+  std::optional<std::int64_t> kernel_bytes_sent() const;
   /// What all groups sent besides the payload.
   std::int64_t header_bytes_sent() const;
 
@@ -77,19 +73,6 @@ class RankGroups {
   class Member;
   int rank_;
   std::vector<std::unique_ptr<Member>> members_;  // in the order of RunGroups::names
-};
-
-/// All groups of a run whose ranks are fibers that talk through memory.
-class MemoryGroups {
- public:
-  explicit MemoryGroups(const Options& options);
-  /// The groups of one rank.
-  std::unique_ptr<RankGroups> join(int rank, Progress& progress);
-
- private:
-  RunGroups all_;
-  std::optional<LinkSpeed> link_;
-  std::map<std::string, std::unique_ptr<MemoryGroup>> groups_;  // by RunGroups::Named::own_name
 };
 
 }  // namespace muonwalk::sim

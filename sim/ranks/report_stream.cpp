@@ -150,7 +150,7 @@ void list(Fields& fields, NamedMatrix& held) {
   fields.values(held.matrix);
 }
 void list(Fields& fields, RankCost& cost) {
-  fields(cost.counted, cost.counted_peak, cost.kernel_known, cost.kernel_sent, cost.header_sent, cost.kilobytes);
+  fields(cost.counted, cost.counted_peak, cost.kernel_sent, cost.header_sent, cost.kilobytes);
 }
 void list(Fields& fields, Traced& traced) {
   SpanBatch& batch = traced.batch;

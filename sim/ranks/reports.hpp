@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,14 +16,13 @@ namespace muonwalk::sim {
 
 /// What one rank has counted since the start, beside what was predicted for it, which the rank does not tell.
 struct RankCost {
-  Ledger predicted;           ///< the prediction
-  Ledger counted;             ///< the rank's own count
-  Index predicted_peak = -1;  ///< elements; −1: not predicted
-  Index counted_peak = 0;     ///< elements, as its MemoryMeter counted them
-  bool kernel_known = false;  ///< the kernel's TCP counters could be read
-  long long kernel_sent = 0;  ///< bytes of all groups, headers included
-  long long header_sent = 0;  ///< bytes of headers, as the transport counted them
-  long kilobytes = 0;         ///< the most memory that its process had
+  Ledger predicted;                         ///< the prediction
+  Ledger counted;                           ///< the rank's own count
+  Index predicted_peak = -1;                ///< elements; −1: not predicted
+  Index counted_peak = 0;                   ///< elements, as its MemoryMeter counted them
+  std::optional<std::int64_t> kernel_sent;  ///< bytes of all groups, headers included, where the kernel counts them
+  long long header_sent = 0;                ///< bytes of headers, as the transport counted them
+  long kilobytes = 0;                       ///< the most memory that its process had
 };
 
 /// A parameter of a buffer that was shown.

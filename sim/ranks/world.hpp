@@ -48,11 +48,17 @@ class World {
   int steps_ = 0;
 };
 
-/// Starts the ranks and connects their groups.
-std::unique_ptr<World> start_world(const Options& options);
-
 /// The processes that a launcher has started for one run (launched_run.hpp); a null pointer where none has.
 class LaunchedRun;
+
+/// Starts the ranks and connects their groups. Of a launched run, each process starts its rank, the parent connects
+/// with all others, and in an agent it returns at their end.
+std::unique_ptr<World> start_world(const Options& options, LaunchedRun* run = nullptr);
+/// Starts one kind of world, whatever Options::world says.
+/// @{
+std::unique_ptr<World> start_process_world(const Options& options, LaunchedRun* run = nullptr);
+std::unique_ptr<World> start_fiber_world(const Options& options);
+/// @}
 
 /// Meets the other processes of Options::launch, at the first call. Throws what LaunchedRun throws.
 LaunchedRun* meet_launched(const Options& options, const std::string& program);
@@ -64,15 +70,6 @@ bool has_met_launched();
 /// @{
 void refuse_launched(LaunchedRun* run, const std::string& why);
 void end_launched(int code);
-/// @}
-
-/// Starts the rank of this process, and in the parent connects with all others. In an agent, it returns at their end.
-std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun& run);
-
-/// Starts one kind of world, whatever Options::world says.
-/// @{
-std::unique_ptr<World> start_process_world(const Options& options);
-std::unique_ptr<World> start_fiber_world(const Options& options);
 /// @}
 
 }  // namespace muonwalk::sim

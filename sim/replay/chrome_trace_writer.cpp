@@ -55,11 +55,10 @@ std::string fields_of(const RunTrace& run) {
 
 class ChromeWriter {
  public:
-  // Into a file, by its path, or into a text, by a pointer to it.
-  template <class Into>
-  ChromeWriter(const Into& into, const RunTrace& run) : run_(run), file_(into, fields_of(run), run.began_ns) {}
+  ChromeWriter(TraceFileWriter::Sink sink, const RunTrace& run)
+      : run_(run), file_(std::move(sink), fields_of(run), run.began_ns) {}
 
-  std::unique_ptr<FileBeside> write() {
+  void write() {
     for (std::size_t rank = 0; rank < run_.ranks.size(); ++rank) {
       rank_ = static_cast<int>(rank);
       of_rank_ = &run_.ranks[rank];
@@ -70,7 +69,7 @@ class ChromeWriter {
       held();
     }
     arrows();
-    return file_.finish();
+    file_.finish();
   }
 
  private:
@@ -207,20 +206,15 @@ class ChromeWriter {
 
 }  // namespace
 
-TraceFileWriter::TraceFileWriter(std::string* text, const std::string& fields, std::int64_t began_ns)
-    : text_(text), began_ns_(began_ns), unwritten_(fmt::format("{{{},\n\"traceEvents\":[", fields)) {}
-
-TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& fields, std::int64_t began_ns)
-    : TraceFileWriter(nullptr, fields, began_ns) {
-  file_ = std::make_unique<FileBeside>(path);
-}
+TraceFileWriter::TraceFileWriter(Sink sink, const std::string& fields, std::int64_t began_ns)
+    : sink_(std::move(sink)), began_ns_(began_ns), unwritten_(fmt::format("{{{},\n\"traceEvents\":[", fields)) {}
 
 void TraceFileWriter::event(const std::string& json) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   unwritten_ += first_ ? "\n" : ",\n";
   unwritten_ += json;
   first_ = false;
-  if (unwritten_.size() >= kPiece) flush();
+  if (unwritten_.size() >= kPiece) sink_(std::exchange(unwritten_, ""));
 }
 
 void TraceFileWriter::slice(int process, int thread, const char* category, const std::string& name,
@@ -238,19 +232,7 @@ void TraceFileWriter::name(const char* what, int process, int thread, const std:
 
 std::string TraceFileWriter::time(std::int64_t moment_ns) const { return microseconds_text(moment_ns - began_ns_); }
 
-std::unique_ptr<FileBeside> TraceFileWriter::finish() {
-  unwritten_ += "\n]}\n";
-  flush();
-  return std::move(file_);
-}
-
-void TraceFileWriter::flush() {
-  if (file_)
-    file_->write(unwritten_.data(), unwritten_.size());
-  else
-    *text_ += unwritten_;
-  unwritten_.clear();
-}
+void TraceFileWriter::finish() { sink_(std::exchange(unwritten_, "") + "\n]}\n"); }
 
 std::string microseconds_text(std::int64_t ns) {
   const std::int64_t size = ns < 0 ? -ns : ns;
@@ -262,12 +244,14 @@ std::string quoted(const std::string& text) {
 }
 
 std::unique_ptr<FileBeside> write_chrome_trace(const std::string& path, const RunTrace& run) {
-  return ChromeWriter(path, run).write();
+  auto file = std::make_unique<FileBeside>(path);
+  ChromeWriter([&file](const std::string& piece) { file->write(piece.data(), piece.size()); }, run).write();
+  return file;
 }
 
 std::string chrome_trace_text(const RunTrace& run) {
   std::string text;
-  ChromeWriter(&text, run).write();
+  ChromeWriter([&text](const std::string& piece) { text += piece; }, run).write();
   return text;
 }
 

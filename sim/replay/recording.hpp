@@ -60,12 +60,6 @@ struct RecordedStep {
   std::vector<RecordedMove> moves;                ///< The messages: by sender, in the order in which it sent.
 };
 
-/// One rank: its number, its label on the screen, its coordinates in the grid.
-struct RecordedRank {
-  std::string label;  ///< The label: "rank 3  dp 1 tp 1".
-  Place place;        ///< Its number and its coordinates.
-};
-
 /// A matrix or buffer whose elements are shown, in one or more steps. What stands before the first comma of a block's
 /// name tells it from others: "w" and "w, orthogonalized" are the same tensor at two moments.
 /// Parameters of a layout have the palette's colours in the layout's order, as on maps, and other tensors in the order
@@ -85,7 +79,6 @@ struct Recording {
   std::string heading;                  ///< The first line that is printed.
   Grid grid;                            ///< The grid of the run.
   std::string precision;                ///< The precision: "fp32".
-  std::vector<RecordedRank> ranks;      ///< All ranks of the grid, in order.
   std::vector<RecordedTensor> tensors;  ///< All of them, in the order in which they were first shown.
   std::vector<RecordedStep> steps;      ///< The steps, in order.
   std::vector<std::string> before;      ///< The lines that are printed before the first step.

@@ -78,12 +78,11 @@ RecordingJson colours_json(const Colour (&colours)[kColours]) {
 
 std::string recording_json(const Recording& recording) {
   RecordingJson ranks = RecordingJson::array(), tensors = RecordingJson::array(), steps = RecordingJson::array();
-  for (const RecordedRank& rank : recording.ranks)
-    ranks.push_back({{"rank", rank.place.rank},
-                     {"label", rank.label},
-                     {"dp", rank.place.dp},
-                     {"tp", rank.place.tp},
-                     {"pp", rank.place.pp}});
+  for (int rank = 0; rank < recording.grid.size(); ++rank) {
+    const Place place = recording.grid.place(rank);
+    const std::string label = rank_label(recording.grid, rank);
+    ranks.push_back({{"rank", rank}, {"label", label}, {"dp", place.dp}, {"tp", place.tp}, {"pp", place.pp}});
+  }
   for (const RecordedTensor& tensor : recording.tensors)
     tensors.push_back(
         {{"name", tensor.name}, {"colour", tensor.colour ? RecordingJson(*tensor.colour) : RecordingJson(nullptr)}});

@@ -9,15 +9,11 @@
 
 namespace muonwalk::sim {
 
-/// One rank of a traced run.
-struct RankTrace {
-  std::string label;               ///< The label: "rank 3 (dp 1, tp 1)".
-  std::vector<Group> groups;       ///< The groups, by Span::group; the rank is in none of those without ranks.
-  std::vector<std::string> names;  ///< The names of steps and phases.
-  std::vector<Span> spans;         ///< What the rank did, in the order in which it began.
-  std::int64_t dropped = 0;        ///< How many entries had no room.
-  std::int64_t full_since_ns = 0;  ///< When the first of them would have begun; 0: none was dropped.
-  Ledger ledger;                   ///< What the rank sent in all, as the transports counted it.
+/// One rank of a traced run: what it did from the beginning to the end, and who it was.
+struct RankTrace : SpanBatch {
+  std::string label;          ///< The label: "rank 3 (dp 1, tp 1)".
+  std::vector<Group> groups;  ///< The groups, by Span::group; the rank is in none of those without ranks.
+  Ledger ledger;              ///< What the rank sent in all, as the transports counted it.
 };
 
 /// A traced run: what its ranks recorded, and what was asked for.

@@ -10,7 +10,7 @@ std::int64_t steady_clock_ns() {
       .count();
 }
 
-std::ptrdiff_t SpanBuffer::open(const Span& span) {
+std::ptrdiff_t SpanBuffer::add(const Span& span) {
   if (room_ == 0) {
     if (dropped_++ == 0) full_since_ns_ = span.begin_ns;
     return kNoRoom;
@@ -20,7 +20,7 @@ std::ptrdiff_t SpanBuffer::open(const Span& span) {
   return static_cast<std::ptrdiff_t>(spans_.size()) - 1;
 }
 
-std::ptrdiff_t SpanBuffer::open_named(SpanKind kind, const std::string& name) {
+std::ptrdiff_t SpanBuffer::open(SpanKind kind, const std::string& name) {
   const auto known = std::find(names_.begin(), names_.end(), name);
   Span span;
   span.kind = kind;
@@ -28,7 +28,7 @@ std::ptrdiff_t SpanBuffer::open_named(SpanKind kind, const std::string& name) {
   if (known == names_.end() && room_ > 0) names_.push_back(name);
   span.held_at_begin = memory_->live();
   span.begin_ns = now_ns();
-  return open(span);
+  return add(span);
 }
 
 std::ptrdiff_t SpanBuffer::open_call(int group, const Call& call) {
@@ -41,7 +41,7 @@ std::ptrdiff_t SpanBuffer::open_call(int group, const Call& call) {
   span.elements_out = call.elements_out;
   span.held_at_begin = memory_->live();
   span.begin_ns = now_ns();
-  return open_call_ = open(span);
+  return open_call_ = add(span);
 }
 
 void SpanBuffer::close(std::ptrdiff_t entry) {
@@ -68,7 +68,7 @@ void SpanBuffer::message(int group, const Call& call, const Message& message, in
   span.bytes = message.bytes;
   span.begin_ns = message.began_ns;
   span.end_ns = now_ns();
-  open(span);
+  add(span);
 }
 
 SpanBatch SpanBuffer::take() {

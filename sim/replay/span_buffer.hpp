@@ -76,14 +76,11 @@ class SpanBuffer {
   /// What an entry without room is called; closing it does nothing.
   static constexpr std::ptrdiff_t kNoRoom = -1;
 
-  /// Begins an entry; `close` ends it. The later ones end first.
-  /// @{
-  std::ptrdiff_t open_step(const std::string& title) { return open_named(SpanKind::step, title); }
-  std::ptrdiff_t open_phase(const std::string& name) { return open_named(SpanKind::phase, name); }
-  /// @}
-  /// Messages belong to the call that is open. `group` is the group's number among the rank's groups.
+  /// Begins a step or a phase; `close` ends it. The later ones end first.
+  std::ptrdiff_t open(SpanKind kind, const std::string& name);
+  /// Begins a call. Messages belong to the call that is open. `group` is the group's number among the rank's groups.
   std::ptrdiff_t open_call(int group, const Call& call);
-  /// Ends what open_step, open_phase or open_call began and gave this number.
+  /// Ends what began and got this number.
   void close(std::ptrdiff_t entry);
 
   /// A message of the open call, which has just ended, to or from `peer`, a rank of the world.
@@ -96,8 +93,7 @@ class SpanBuffer {
   std::int64_t now_ns() const { return clock_(); }
 
  private:
-  std::ptrdiff_t open(const Span& span);
-  std::ptrdiff_t open_named(SpanKind kind, const std::string& name);
+  std::ptrdiff_t add(const Span& span);
 
   std::size_t room_;
   const MemoryMeter* memory_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,14 +11,13 @@
 namespace muonwalk::sim {
 
 /// A Chrome trace that is being written: an object of some fields and, at its end, the array of events, one per line.
-/// Throws UsageError as FileBeside does.
 class TraceFileWriter {
  public:
-  /// `fields` are what stands beside the events: `"key":value,"key":value`; `began_ns` is the time 0 of the trace.
-  TraceFileWriter(const std::string& path, const std::string& fields, std::int64_t began_ns = 0);
+  /// Takes the next piece of the file.
+  using Sink = std::function<void(const std::string& piece)>;
 
-  /// Writes into `text`, which must outlive the writer; there is no place for it to take.
-  TraceFileWriter(std::string* text, const std::string& fields, std::int64_t began_ns = 0);
+  /// `fields` are what stands beside the events: `"key":value,"key":value`; `began_ns` is the time 0 of the trace.
+  TraceFileWriter(Sink sink, const std::string& fields, std::int64_t began_ns = 0);
 
   /// One event, a JSON object.
   void event(const std::string& json);
@@ -29,14 +29,11 @@ class TraceFileWriter {
   void name(const char* what, int process, int thread, const std::string& text, int place);
   /// A moment on that clock, as events have it.
   std::string time(std::int64_t moment_ns) const;
-  /// All events were written. Returns the file, which has yet to take its place; null for a text.
-  std::unique_ptr<FileBeside> finish();
+  /// All events were written.
+  void finish();
 
  private:
-  void flush();
-
-  std::unique_ptr<FileBeside> file_;
-  std::string* text_ = nullptr;
+  Sink sink_;
   std::int64_t began_ns_;
   std::string unwritten_;
   bool first_ = true;

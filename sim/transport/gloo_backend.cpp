@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -96,10 +97,7 @@ class GlooBackend : public Backend {
         inbox_(static_cast<std::size_t>(size)) {
     for (auto& directions : sequences_)
       for (auto& by_peer : directions) by_peer.resize(static_cast<std::size_t>(size), 0);
-    // A peer that is quicker may have written its first message by now, so what was received so far is not asked for:
-    // it is what the peers' proofs take.
-    baseline_ = read_counters();
-    baseline_.bytes_received = GlooMesh::proof_bytes_per_peer * (size - 1);
+    baseline_ = count_sent();
   }
 
   ~GlooBackend() override {
@@ -173,20 +171,20 @@ class GlooBackend : public Backend {
       list->erase(std::remove(list->begin(), list->end(), message), list->end());
   }
 
-  KernelTraffic kernel_traffic() const override {
+  std::optional<std::int64_t> kernel_bytes_sent() const override {
     if (closed_) return at_close_;
-    KernelTraffic traffic = since_baseline();
+    std::optional<std::int64_t> sent = since_baseline();
     // What Gloo could not hand over at once its event loop hands over as soon as there is room.
-    for (int i = 0; i < 100 && traffic.known && traffic.bytes_sent < payload_sent_ + headers_sent_; ++i) {
+    for (int i = 0; i < 100 && sent && *sent < payload_sent_ + headers_sent_; ++i) {
       std::this_thread::sleep_for(milliseconds(1));
-      traffic = since_baseline();
+      sent = since_baseline();
     }
     // The kernel counts here, and a connection is gone: its rank has died. Unknown would leave the check out silently.
-    if (baseline_.known && !traffic.known)
+    if (baseline_ && !sent)
       throw PeerLostError(
           "what the kernel has sent in group " + name_ +
           " can't be counted any more: a connection is closed, the rank at its other end has died or left");
-    return traffic;
+    return sent;
   }
 
   std::int64_t header_bytes_sent() const override { return headers_sent_; }
@@ -406,26 +404,22 @@ class GlooBackend : public Backend {
     }
   }
 
-  // The sum over the sockets; unknown when one is gone, or where they can't be told apart.
-  KernelTraffic read_counters() const {
-    KernelTraffic sum;
-    sum.known = sockets_.size() + 1 == inbox_.size();
+  // The sum over the sockets; nothing when one is gone, or where they can't be told apart.
+  std::optional<std::int64_t> count_sent() const {
+    if (sockets_.size() + 1 != inbox_.size()) return std::nullopt;
+    std::int64_t sum = 0;
     for (const TcpSocket& socket : sockets_) {
-      TcpCounters counters;
-      sum.known = sum.known && read_tcp_counters(socket, counters);
-      sum.bytes_sent += counters.sent;
-      sum.bytes_received += counters.received;
+      const std::optional<std::int64_t> sent = bytes_sent(socket);
+      if (!sent) return std::nullopt;
+      sum += *sent;
     }
     return sum;
   }
 
   // Without what was said while the group was connected.
-  KernelTraffic since_baseline() const {
-    KernelTraffic traffic = read_counters();
-    if (!traffic.known || !baseline_.known) return KernelTraffic();
-    traffic.bytes_sent -= baseline_.bytes_sent;
-    traffic.bytes_received -= baseline_.bytes_received;
-    return traffic;
+  std::optional<std::int64_t> since_baseline() const {
+    const std::optional<std::int64_t> sent = count_sent();
+    return sent && baseline_ ? std::optional(*sent - *baseline_) : std::nullopt;
   }
 
   std::string name_;
@@ -443,8 +437,7 @@ class GlooBackend : public Backend {
   std::vector<GlooMessage*> waiting_for_room_;  // of a collective: long payloads that Gloo has not been given yet
   std::vector<GlooMessage*> under_way_;         // sent, and not waited for
   Clock::time_point deadline_;
-  KernelTraffic baseline_;
-  KernelTraffic at_close_;
+  std::optional<std::int64_t> baseline_, at_close_;  // what the kernel counted as sent
   std::int64_t headers_sent_ = 0;
   std::int64_t payload_sent_ = 0;
   bool closed_ = false;

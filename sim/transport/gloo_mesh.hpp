@@ -46,11 +46,6 @@ struct GlooHeaders {
 struct GlooMesh {
   std::shared_ptr<gloo::Context> context;  ///< All of its pairs are connected.
   std::vector<TcpSocket> sockets;          ///< One to each peer, in rank order; none where the system can't tell.
-
-  /// What each peer has sent on its connection while both proved themselves: a challenge and a proof, each announced,
-  /// and room made for the two of ours.
-  static constexpr std::int64_t proof_bytes_per_peer =
-      6 * GlooHeaders::preamble + static_cast<std::int64_t>(sizeof(Challenge) + sizeof(Proof));
 };
 
 /// How often the ranks of a group connect anew after a process that is not a rank got in between.

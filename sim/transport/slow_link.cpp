@@ -73,7 +73,7 @@ class SlowBackend : public Backend {
     return std::make_unique<SlowMessage>(std::move(message), peer, done_ns);
   }
   Exchanger* exchanger() override { return backend_->exchanger(); }
-  KernelTraffic kernel_traffic() const override { return backend_->kernel_traffic(); }
+  std::optional<std::int64_t> kernel_bytes_sent() const override { return backend_->kernel_bytes_sent(); }
   std::int64_t header_bytes_sent() const override { return backend_->header_bytes_sent(); }
   void close(const std::string& reason) override { backend_->close(reason); }
 

@@ -100,12 +100,10 @@ std::vector<TcpSocket> connected_tcp_sockets() {
   return sockets;
 }
 
-bool read_tcp_counters(const TcpSocket& socket, TcpCounters& counters) {
+std::optional<std::int64_t> bytes_sent(const TcpSocket& socket) {
   tcp_info info;
-  if (!is_still_there(socket) || !read_info(socket.descriptor, info)) return false;
-  counters.sent = static_cast<std::int64_t>(info.tcpi_bytes_sent - info.tcpi_bytes_retrans) + info.tcpi_notsent_bytes;
-  counters.received = static_cast<std::int64_t>(info.tcpi_bytes_received);
-  return true;
+  if (!is_still_there(socket) || !read_info(socket.descriptor, info)) return std::nullopt;
+  return static_cast<std::int64_t>(info.tcpi_bytes_sent - info.tcpi_bytes_retrans) + info.tcpi_notsent_bytes;
 }
 
 bool holds_unsent_bytes(const TcpSocket& socket) {
@@ -116,7 +114,7 @@ bool holds_unsent_bytes(const TcpSocket& socket) {
 #else
 
 std::vector<TcpSocket> connected_tcp_sockets() { return {}; }
-bool read_tcp_counters(const TcpSocket&, TcpCounters&) { return false; }
+std::optional<std::int64_t> bytes_sent(const TcpSocket&) { return std::nullopt; }
 bool holds_unsent_bytes(const TcpSocket&) { return false; }
 
 #endif

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,6 @@ struct TcpSocket {
   std::uint64_t inode = 0;  ///< The socket's, when it was found.
   std::string local;        ///< This end of the connection: "127.0.0.1:4711".
   std::string peer;         ///< The other end of it.
-};
-
-/// What the kernel counted on one connection, in bytes of the stream: no TCP or IP headers, nothing twice.
-struct TcpCounters {
-  std::int64_t sent = 0;      ///< Written to the socket, whether or not it has left yet.
-  std::int64_t received = 0;  ///< Arrived in order, whether or not it has been read yet.
 };
 
 /// All connected TCP sockets of this process. Empty where there is no /proc.
@@ -37,8 +32,9 @@ std::string peer_end(int descriptor);
 /// True when `own` connects. Each is a sockaddr_in or sockaddr_in6, perhaps with more behind it.
 bool connects_to(const std::vector<char>& own, const std::vector<char>& theirs);
 
-/// Reads TCP_INFO. False when the socket is closed, was replaced by another, or the system does not count bytes.
-bool read_tcp_counters(const TcpSocket& socket, TcpCounters& counters);
+/// What the kernel counted as written to the socket, whether or not it has left yet, in bytes of the stream: no TCP or
+/// IP headers, nothing twice. Nothing when it is closed, was replaced by another, or the system does not count bytes.
+std::optional<std::int64_t> bytes_sent(const TcpSocket& socket);
 
 /// True while the kernel holds bytes that were written to the socket and that the other end has not acknowledged yet:
 /// whoever resets the connection now destroys them.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,13 +81,6 @@ class Exchanger {
   virtual void wait() = 0;
 };
 
-/// What the kernel counted on the connections of one group on this rank.
-struct KernelTraffic {
-  bool known = false;               ///< The kernel could be asked.
-  std::int64_t bytes_sent = 0;      ///< Headers are in it.
-  std::int64_t bytes_received = 0;  ///< Headers are in it.
-};
-
 /// What moves the bytes of one rank in one group. This is all that a backend has to bring; calls on typed memory,
 /// argument checks, counting, tracing and the collectives themselves stand above it, once, in Communicator.
 /// `sim/transport` has one over Gloo and one through the memory of a process.
@@ -108,10 +102,11 @@ class Backend {
   /// What does the work of collectives in place of single messages; null where messages are all there is.
   virtual Exchanger* exchanger() { return nullptr; }
 
-  /// The kernel's counters since the group was connected; unknown where there is no kernel in between, or none that
-  /// counts. Throws PeerLostError where it did count, and a rank of the group has left since.
-  virtual KernelTraffic kernel_traffic() const { return KernelTraffic(); }
-  /// The bytes sent besides the payload: kernel_traffic().bytes_sent = payload + header_bytes_sent().
+  /// The bytes that the kernel counted as sent since the group was connected, headers included; nothing where there is
+  /// no kernel in between, or none that counts. Throws PeerLostError where it did count, and a rank of the group has
+  /// left since.
+  virtual std::optional<std::int64_t> kernel_bytes_sent() const { return std::nullopt; }
+  /// The bytes sent besides the payload: kernel_bytes_sent() = payload + header_bytes_sent().
   virtual std::int64_t header_bytes_sent() const { return 0; }
 
   /// Leaves the group, so that the peers of a rank that failed notice at once. Nobody touches the memory of a message

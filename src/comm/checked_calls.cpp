@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -100,12 +101,13 @@ Communicator::Communicator(std::string group, int rank, int size, Backend& backe
 template <class Work>
 void Communicator::collective(const Call& call, const Work& of_messages) {
   observed(call, [&] {
+    const Envelope envelope{call.kind, call.type, collectives_++, std::max(call.peer, 0)};
     Exchanger* const exchanger = backend_->exchanger();
-    if (exchanger == nullptr) return of_messages();
+    if (exchanger == nullptr) return of_messages(envelope);
     for (CallObserver* observer : observers_) observer->waits(call.kind, -1);
     moved_together_.clear();
     guarded([&] {
-      of_messages();
+      of_messages(envelope);
       exchanger->wait();
     });
     for (CallObserver* observer : observers_) observer->goes_on();
@@ -114,7 +116,8 @@ void Communicator::collective(const Call& call, const Work& of_messages) {
 }
 
 void Communicator::barrier() {
-  collective({group_, CollectiveKind::barrier, ElementType::bytes, 0, 0, -1}, [&] { barrier_of_messages(); });
+  collective({group_, CollectiveKind::barrier, ElementType::bytes, 0, 0, -1},
+             [&](const Envelope& envelope) { barrier_of_messages(envelope); });
 }
 
 Call Communicator::checked_message(CollectiveKind kind, const void* values, Index count, ElementType type,
@@ -137,7 +140,7 @@ void Communicator::checked_all_gather_v(const void* shard, const std::vector<Ind
   check.memory(out, out_bytes, "for the gathered values");
   check.apart(shard, shard_bytes, out, out_bytes, shifted(out, check.bytes(sum(counts, rank_))));
   collective({group_, CollectiveKind::all_gather, type, own, sum(counts, size_), -1},
-             [&] { gather_pieces(next_envelope(CollectiveKind::all_gather, type), shard, counts, out); });
+             [&](const Envelope& envelope) { gather_pieces(envelope, shard, counts, out); });
 }
 
 void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type,
@@ -151,7 +154,7 @@ void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<In
   check.memory(out, out_bytes, "for the sums");
   check.apart(out, out_bytes, in, in_bytes, shifted(in, check.bytes(sum(counts, rank_))));
   collective({group_, CollectiveKind::reduce_scatter, type, sum(counts, size_), own, -1},
-             [&] { reduce_pieces(next_envelope(CollectiveKind::reduce_scatter, type), in, counts, out); });
+             [&](const Envelope& envelope) { reduce_pieces(envelope, in, counts, out); });
 }
 
 void Communicator::checked_all_reduce(void* values, Index count, ElementType type) {
@@ -159,7 +162,7 @@ void Communicator::checked_all_reduce(void* values, Index count, ElementType typ
   check.summable();
   check.memory(values, check.bytes(count), "to sum up");
   collective({group_, CollectiveKind::all_reduce, type, count, count, -1},
-             [&] { all_reduce_of_messages(values, count, type); });
+             [&](const Envelope& envelope) { all_reduce_of_messages(envelope, values, count); });
 }
 
 void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
@@ -176,7 +179,7 @@ void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>
   check.memory(out, out_bytes, "to receive into");
   check.apart(in, in_bytes, out, out_bytes, nullptr);
   collective({group_, CollectiveKind::all_to_all, type, sum(send_counts, size_), sum(recv_counts, size_), -1},
-             [&] { all_to_all_of_messages(in, send_counts, out, recv_counts, type); });
+             [&](const Envelope& envelope) { all_to_all_of_messages(envelope, in, send_counts, out, recv_counts); });
 }
 
 void Communicator::checked_broadcast(void* values, Index count, ElementType type, int root) {
@@ -184,7 +187,7 @@ void Communicator::checked_broadcast(void* values, Index count, ElementType type
   check.peer(root, "root");
   check.memory(values, check.bytes(count), "to broadcast");
   collective({group_, CollectiveKind::broadcast, type, count, count, root},
-             [&] { broadcast_of_messages(values, count, type, root); });
+             [&](const Envelope& envelope) { broadcast_of_messages(envelope, values, count); });
 }
 
 Index Communicator::piece_of(Index elements) const {

@@ -59,14 +59,8 @@ void add_parts(const std::vector<const std::byte*>& parts, Index count, void* ou
 
 }  // namespace
 
-// What all ranks of the group call together gets a number.
-Envelope Communicator::next_envelope(CollectiveKind kind, ElementType type, int root) {
-  return {kind, type, collectives_++, root};
-}
-
 // A dissemination barrier: in round k a rank hears from the one 2^k before it, which by then has heard from 2^k others.
-void Communicator::barrier_of_messages() {
-  const Envelope envelope = next_envelope(CollectiveKind::barrier, ElementType::bytes);
+void Communicator::barrier_of_messages(const Envelope& envelope) {
   for (int reach = 1; reach < size(); reach *= 2) {
     const int to = (rank() + reach) % size(), from = (rank() + size() - reach) % size();
     exchange({envelope, {{to, nullptr, 0}}, {{from, nullptr, 0}}});
@@ -102,27 +96,28 @@ void Communicator::gather_pieces(const Envelope& envelope, const void* shard, co
       envelope, rank(), size(), [&](int) { return own; }, pieces));
 }
 
-void Communicator::all_reduce_of_messages(void* values, Index count, ElementType type) {
-  const Envelope envelope = next_envelope(CollectiveKind::all_reduce, type);
+void Communicator::all_reduce_of_messages(const Envelope& envelope, void* values, Index count) {
   std::vector<Index> counts;
   for (int r = 0; r < size(); ++r) {
     const auto [begin, end] = all_reduce_piece(r, size(), count);
     counts.push_back(end - begin);
   }
-  void* const own = Pieces(values, counts, type)(rank()).at;
+  void* const own = Pieces(values, counts, envelope.type)(rank()).at;
   reduce_pieces(envelope, values, counts, own);
   gather_pieces(envelope, own, counts, values);
 }
 
-void Communicator::all_to_all_of_messages(const void* in, const std::vector<Index>& send_counts, void* out,
-                                          const std::vector<Index>& recv_counts, ElementType type) {
-  const Envelope envelope = next_envelope(CollectiveKind::all_to_all, type);
-  exchange(with_everybody(envelope, rank(), size(), Pieces(in, send_counts, type), Pieces(out, recv_counts, type)));
+void Communicator::all_to_all_of_messages(const Envelope& envelope, const void* in,
+                                          const std::vector<Index>& send_counts, void* out,
+                                          const std::vector<Index>& recv_counts) {
+  const Pieces to_send(in, send_counts, envelope.type), to_receive(out, recv_counts, envelope.type);
+  exchange(with_everybody(envelope, rank(), size(), to_send, to_receive));
 }
 
-void Communicator::broadcast_of_messages(void* values, Index count, ElementType type, int root) {
-  Exchange all{next_envelope(CollectiveKind::broadcast, type, root)};
-  const Index bytes = count * element_size(type);
+void Communicator::broadcast_of_messages(const Envelope& envelope, void* values, Index count) {
+  Exchange all{envelope};
+  const int root = envelope.root;
+  const Index bytes = count * element_size(envelope.type);
   if (rank() != root) all.incoming.push_back({root, values, bytes});
   for (int step = 1; rank() == root && step < size(); ++step)
     all.outgoing.push_back({(rank() + step) % size(), values, bytes});

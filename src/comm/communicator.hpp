@@ -183,7 +183,7 @@ class Communicator {
   // Does the work of a call between the ledger's entry and the observers.
   template <class Work>
   void observed(const Call& call, const Work& work);
-  // The same for a collective, whose messages may have been moved by an Exchanger.
+  // The same for a collective, which gets a number, and whose messages may have been moved by an Exchanger.
   template <class Work>
   void collective(const Call& call, const Work& of_messages);
   // Does work on the backend. Whatever goes wrong there breaks the group.
@@ -206,14 +206,13 @@ class Communicator {
   void drop(const Transfer::State& state);
 
   // The collectives, written plainly as messages (collectives.cpp).
-  void barrier_of_messages();
-  void all_reduce_of_messages(void* values, Index count, ElementType type);
-  void all_to_all_of_messages(const void* in, const std::vector<Index>& send_counts, void* out,
-                              const std::vector<Index>& recv_counts, ElementType type);
-  void broadcast_of_messages(void* values, Index count, ElementType type, int root);
+  void barrier_of_messages(const Envelope& envelope);
+  void all_reduce_of_messages(const Envelope& envelope, void* values, Index count);
+  void all_to_all_of_messages(const Envelope& envelope, const void* in, const std::vector<Index>& send_counts,
+                              void* out, const std::vector<Index>& recv_counts);
+  void broadcast_of_messages(const Envelope& envelope, void* values, Index count);
   void gather_pieces(const Envelope& envelope, const void* shard, const std::vector<Index>& counts, void* out);
   void reduce_pieces(const Envelope& envelope, const void* in, const std::vector<Index>& counts, void* out);
-  Envelope next_envelope(CollectiveKind kind, ElementType type, int root = 0);
 
   std::string group_;
   int rank_;

@@ -23,11 +23,15 @@ bool operator==(const Traffic& a, const Traffic& b) {
 }
 
 LedgerLine& Ledger::line(const std::string& group, CollectiveKind kind, ElementType type) {
-  for (LedgerLine& known : lines_) {
+  for (LedgerLine& known : lines_)
     if (known.kind == kind && known.type == type && known.group == group) return known;
-  }
-  lines_.push_back({group, kind, type, 0, Traffic()});
-  return lines_.back();
+  return lines_.emplace_back(LedgerLine{group, kind, type, 0, Traffic()});
+}
+
+LedgerLine Ledger::line_like(const LedgerLine& like) const {
+  for (const LedgerLine& known : lines_)
+    if (known.kind == like.kind && known.type == like.type && known.group == like.group) return known;
+  return {like.group, like.kind, like.type, 0, Traffic()};
 }
 
 LedgerLine& Ledger::line(std::size_t number) {
@@ -67,14 +71,6 @@ Traffic Ledger::total(const std::string& group) const {
 
 namespace {
 
-// The ledger's line of that group, kind and type; one of no calls where it has none.
-LedgerLine line_like(const Ledger& ledger, const LedgerLine& like) {
-  for (const LedgerLine& known : ledger.lines()) {
-    if (known.kind == like.kind && known.type == like.type && known.group == like.group) return known;
-  }
-  return {like.group, like.kind, like.type, 0, Traffic()};
-}
-
 std::string differing_number(const LedgerLine& predicted, const LedgerLine& counted) {
   const struct {
     const char* name;
@@ -102,7 +98,7 @@ std::string first_difference(const Ledger& predicted, const Ledger& counted) {
   Ledger all = predicted;
   all.add(counted, 1);
   for (const LedgerLine& line : all.lines()) {
-    const std::string difference = differing_number(line_like(predicted, line), line_like(counted, line));
+    const std::string difference = differing_number(predicted.line_like(line), counted.line_like(line));
     if (!difference.empty()) return difference;
   }
   return "";

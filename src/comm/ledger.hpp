@@ -51,6 +51,8 @@ class Ledger {
   /// Adds all lines of another ledger, `times` times.
   void add(const Ledger& other, int times);
 
+  /// The line of that one's group, kind and type; one of no calls where there is none.
+  LedgerLine line_like(const LedgerLine& like) const;
   /// The lines in the order of first use.
   const std::vector<LedgerLine>& lines() const { return lines_; }
   /// The sum of all lines, or of one group's.

@@ -30,7 +30,6 @@ std::vector<RankCost> exact() {
   for (RankCost& rank : ranks) {
     rank.predicted = rank.counted = ledger_with(kTraffic);
     rank.predicted_peak = rank.counted_peak = 500;
-    rank.kernel_known = true;
     rank.header_sent = 96;
     rank.kernel_sent = 1096;
   }
@@ -70,7 +69,7 @@ TEST_CASE(
     "cost_table: where nobody could ask the kernel a line says why, if there is anything to say; a known count stays") {
   std::vector<RankCost> ranks = exact();
   CHECK(text_of(cost_table(ranks, "of something")).find("of something") == std::string::npos);
-  ranks[2].kernel_known = false;
+  ranks[2].kernel_sent.reset();
   const CostTable table = cost_table(ranks, "of something");
   CHECK(table.equal);
   CHECK(text_of(table).find("  TCP: Linux was not asked, because of something\n") != std::string::npos);
@@ -99,7 +98,7 @@ TEST_CASE("cost_table: one byte, message or call more or less, sent or received,
         Traffic traffic = kTraffic;
         traffic.*member += by;
         one[0].counted = ledger_with(traffic);
-        if (member == &Traffic::bytes_sent) one[0].kernel_sent += by;  // or else the kernel's line would find it
+        if (member == &Traffic::bytes_sent) *one[0].kernel_sent += by;  // or else the kernel's line would find it
       };
     };
     expect_difference("bytes sent", with(&Traffic::bytes_sent));
@@ -118,7 +117,7 @@ TEST_CASE("cost_table: one byte, message or call more or less, sent or received,
                       [by](std::vector<RankCost>& one) { one[0].predicted = ledger_with(kTraffic, 2 + by); });
     expect_difference("predicted peak", [by](std::vector<RankCost>& one) { one[0].predicted_peak += by; });
     expect_difference("calls", [by](std::vector<RankCost>& one) { one[0].counted = ledger_with(kTraffic, 2 + by); });
-    expect_difference("kernel", [by](std::vector<RankCost>& one) { one[0].kernel_sent += by; });
+    expect_difference("kernel", [by](std::vector<RankCost>& one) { *one[0].kernel_sent += by; });
     expect_difference("headers", [by](std::vector<RankCost>& one) { one[0].header_sent += by; });
     expect_difference("peak", [by](std::vector<RankCost>& one) { one[0].counted_peak += by; });
   }
@@ -166,8 +165,7 @@ TEST_CASE("cost_table: without prediction of a peak, or without the kernel's cou
   for (RankCost& rank : ranks) rank.predicted_peak = -1;
   CHECK(cost_table(ranks).lines.size() == 3);
   CHECK(cost_table(ranks).equal);
-  ranks[2].kernel_known = false;
-  ranks[2].kernel_sent = 0;
+  ranks[2].kernel_sent.reset();
   CHECK(cost_table(ranks).lines.size() == 2);
   CHECK(cost_table(ranks).equal);
   ranks[1].predicted_peak = 500;  // predicted for one rank: then for all of them, or it is a difference

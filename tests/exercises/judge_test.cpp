@@ -27,13 +27,13 @@ Task gather_two(GatherTwo* yours) {
     rank.dp().barrier();  // a call that prepares the input is not the reader's
     const Flat ballast(1000);
     const Flat shard = two_of(rank.place.dp);
-    return [=, &rank] { return answer("all", yours(rank.dp(), shard)); };
+    return [=, &rank] { return named(yours(rank.dp(), shard), "all"); };
   };
   task.reference = [](const RankInfo& info) {
     Flat all;
     for (int r = 0; r < info.grid.dp(); ++r)
       for (const float value : two_of(r)) all.push_back(value);
-    return answer("all", all);
+    return named(all, "all");
   };
   task.plan = [](const RankInfo& info) {
     Plan plan{info.grid, info.place, {}};
@@ -119,13 +119,13 @@ TEST_CASE("a count that a float would round is told to the byte") {
 
 TEST_CASE("a result that another rank should have is recognized") {
   Task task = gather_two([](Communicator& dp, const Flat&) { return two_of((dp.rank() + 1) % dp.size()); });
-  task.reference = [](const RankInfo& info) { return answer("mine", two_of(info.place.dp)); };
+  task.reference = [](const RankInfo& info) { return named(two_of(info.place.dp), "mine"); };
   const Judged result = judged(task);
   CHECK(result.outcome == Outcome::wrong_values);
   CHECK(result.says("holds all where mine belongs"));
   CHECK(!result.says("looks like"));
   task.prepare = [](Rank& rank) -> Answer {
-    return [&rank] { return answer("mine", two_of((rank.place.dp + 1) % rank.grid.dp())); };
+    return [&rank] { return named(two_of((rank.place.dp + 1) % rank.grid.dp()), "mine"); };
   };
   CHECK(judged(task).says("It is what rank 1  dp 1 should have."));
 }
@@ -232,10 +232,10 @@ TEST_CASE("calls over any group, of any type, are told as they were made") {
       rank.tp().barrier();
       Flat two(2, 1.0f);
       rank.dp().broadcast(two.data(), 2, 1);
-      return answer("two", two);
+      return named(two, "two");
     };
   };
-  task.reference = [](const RankInfo&) { return answer("two", Flat(2, 1.0f)); };
+  task.reference = [](const RankInfo&) { return named(Flat(2, 1.0f), "two"); };
   task.plan = [](const RankInfo& info) {
     Plan plan{info.grid, info.place, {}};
     plan.take(8, "room");

@@ -52,7 +52,6 @@ std::vector<Report> samples(std::size_t values = 3) {
   RankCost cost;
   cost.counted = ledger();
   cost.counted_peak = 10;
-  cost.kernel_known = true;
   cost.kernel_sent = 11;
   cost.header_sent = 12;
   cost.kilobytes = 13;
@@ -153,7 +152,6 @@ TEST_CASE("records: every field of every kind comes back") {
   const auto& cost = std::get<RankCost>(back[6]);
   CHECK(first_difference(ledger(), cost.counted).empty());
   CHECK(cost.counted_peak == 10);
-  CHECK(cost.kernel_known);
   CHECK(cost.kernel_sent == 11);
   CHECK(cost.header_sent == 12);
   CHECK(cost.kilobytes == 13);

@@ -117,7 +117,7 @@ TEST_CASE("computation: of any rank, each moment of a step that is not in a call
 TEST_CASE("a SpanBuffer knows a name that comes again, and hands over each entry once, and all names so far") {
   const MemoryMeter memory;
   SpanBuffer buffer(7, memory);
-  for (const char* title : {"one", "two", "one", "three"}) buffer.close(buffer.open_step(title));
+  for (const char* title : {"one", "two", "one", "three"}) buffer.close(buffer.open(SpanKind::step, title));
   const SpanBatch first = buffer.take();
   REQUIRE(first.spans.size() == 4);
   const int numbers[] = {0, 1, 0, 2};
@@ -131,7 +131,7 @@ TEST_CASE("a SpanBuffer knows a name that comes again, and hands over each entry
   CHECK(first.dropped == 0);
   CHECK(first.full_since_ns == 0);
 
-  for (const char* title : {"two", "four"}) buffer.close(buffer.open_phase(title));
+  for (const char* title : {"two", "four"}) buffer.close(buffer.open(SpanKind::phase, title));
   const SpanBatch second = buffer.take();
   REQUIRE(second.spans.size() == 2);
   CHECK(second.spans[0].kind == SpanKind::phase);
@@ -158,8 +158,8 @@ TEST_CASE("a SpanBuffer knows a name that comes again, and hands over each entry
 TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts the rest") {
   const MemoryMeter memory;
   SpanBuffer buffer(5, memory);
-  const auto step = buffer.open_step("step");
-  const auto phase = buffer.open_phase("phase");
+  const auto step = buffer.open(SpanKind::step, "step");
+  const auto phase = buffer.open(SpanKind::phase, "phase");
   const Call all_reduce{"tp", CollectiveKind::all_reduce, ElementType::float32, 8, 8, -1};
   Message sent;
   sent.sent = true;
@@ -191,7 +191,7 @@ TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts 
     CHECK(batch.spans[inner - 1].begin_ns <= batch.spans[inner].begin_ns);
     CHECK(batch.spans[inner].end_ns <= batch.spans[inner - 1].end_ns);
   }
-  buffer.open_step("later");
+  buffer.open(SpanKind::step, "later");
   const auto without_room = buffer.open_call(1, all_reduce);
   message(4);  // of a call without room: it is counted in no other
   buffer.close(without_room);
@@ -207,8 +207,8 @@ TEST_CASE("a SpanBuffer notes how much the rank holds when something begins and 
   SpanBuffer buffer(5, memory);
   const MeterScope scope(memory);
   const Flat before(5);
-  const auto step = buffer.open_step("step");
-  const auto phase = buffer.open_phase("phase");
+  const auto step = buffer.open(SpanKind::step, "step");
+  const auto phase = buffer.open(SpanKind::phase, "phase");
   const Flat within(7);
   buffer.close(phase);
   {

@@ -12,7 +12,7 @@ Task ring_all_gather(RingAllGather* yours) {
   task.grids = {Grid().dp(4), Grid().dp(3), Grid().dp(1)};
   task.prepare = [yours](Rank& rank) -> Answer {
     const Flat shard = lesson_02::run_of(rank.place.dp, kShard);
-    return [=, &rank] { return answer("all shards", yours(rank.dp(), shard)); };
+    return [=, &rank] { return named(yours(rank.dp(), shard), "all shards"); };
   };
   task.reference = [](const RankInfo& info) {
     Flat all;
@@ -20,7 +20,7 @@ Task ring_all_gather(RingAllGather* yours) {
       const Flat shard = lesson_02::run_of(r, kShard);
       all.insert(all.end(), shard.begin(), shard.end());
     }
-    return answer("all shards", all);
+    return named(all, "all shards");
   };
   task.plan = [](const RankInfo& info) {
     const int n = info.grid.dp(), me = info.place.dp;

@@ -22,7 +22,7 @@ Task sum_pieces(SumPieces* yours) {
   task.prepare = [yours](Rank& rank) -> Answer {
     std::vector<Flat> pieces;
     for (int r = 0; r < rank.grid.dp(); ++r) pieces.push_back(piece_of(rank, r));
-    return [=] { return answer("sum", yours(pieces)); };
+    return [=] { return named(yours(pieces), "sum"); };
   };
   task.reference = [](const RankInfo& info) {
     Flat sum;
@@ -31,7 +31,7 @@ Task sum_pieces(SumPieces* yours) {
       for (int r = 0; r < info.grid.dp(); ++r) leaves.push_back(piece_of(info, r)[i]);
       sum.push_back(lesson_02::plain_tree(leaves));
     }
-    return answer("sum", sum);
+    return named(sum, "sum");
   };
   task.plan = [](const RankInfo& info) {
     Plan plan{info.grid, info.place, {}};

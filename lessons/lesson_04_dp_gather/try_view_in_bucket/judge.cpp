@@ -28,11 +28,11 @@ Task view_in_bucket(ViewInBucket* yours) {
     const Layout layout = lesson_04::plan(rank);
     const Index begin = layout.buffers[0].buckets.back().range.begin;
     const DistMeta meta = last_of(layout);
-    return [=] { return answer(meta.name, yours(local->bucket, begin, meta)); };
+    return [=] { return named(yours(local->bucket, begin, meta), meta.name); };
   };
   task.reference = [](const RankInfo& info) {
     const DistMeta meta = last_of(lesson_04::plan(info));
-    return answer(meta.name, lesson_04::matrices_of(info)[meta.parameter].matrix);
+    return named(lesson_04::matrices_of(info)[meta.parameter].matrix, meta.name);
   };
   task.plan = [](const RankInfo& info) {
     Plan plan{info.grid, info.place, {}};

@@ -16,9 +16,9 @@ Task join_columns(JoinColumns* yours) {
     lesson_05::gather_columns(rank, *local);
     const Shape slice = {local->columns_slice.rows(), local->columns_slice.cols()};
     const int tp = rank.grid.tp();
-    return [=] { return answer("down", yours(local->gathered, slice, tp)); };
+    return [=] { return named(yours(local->gathered, slice, tp), "down"); };
   };
-  task.reference = [](const RankInfo& info) { return answer("down", lesson_05::whole_down(info)); };
+  task.reference = [](const RankInfo& info) { return named(lesson_05::whole_down(info), "down"); };
   task.plan = [](const RankInfo& info) {
     Plan plan{info.grid, info.place, {}};
     plan.take(lesson_05::whole_down(info).size(), "the whole matrix");

@@ -87,7 +87,7 @@ Task quintic_step(QuinticStep* yours) {
       {
         MemoryMeter uncounted;
         const MeterScope scope(uncounted);
-        all = answer(kFirst, snapped(local.orthogonal));
+        all = named(snapped(local.orthogonal), kFirst);
       }
       if (shape != Shape{x.rows(), x.cols()}) return all;
       for (int step = 1; step < 5; ++step) {
@@ -103,7 +103,7 @@ Task quintic_step(QuinticStep* yours) {
     };
   };
   task.reference = [](const RankInfo& info) {
-    std::vector<NamedMatrix> all = answer(kFirst, first_step(variants()[0]));
+    std::vector<NamedMatrix> all = named(first_step(variants()[0]), kFirst);
     all.push_back({"down", lesson_06::formula(info)});
     return all;
   };

@@ -20,7 +20,7 @@ Task my_columns(MyColumns* yours) {
   task.prepare = [yours](Rank& rank) -> Answer {
     const NamedMatrix whole = lesson_07::orthogonal_matrices(rank)[cut_by_columns()];
     const int tp = rank.grid.tp(), tp_rank = rank.place.tp;
-    return [=] { return answer(whole.name, yours(whole.matrix, tp, tp_rank)); };
+    return [=] { return named(yours(whole.matrix, tp, tp_rank), whole.name); };
   };
   task.reference = [](const RankInfo& info) {
     return std::vector<NamedMatrix>{lesson_07::slices_of(info)[cut_by_columns()]};

@@ -29,7 +29,7 @@ Task my_elements(MyElements* yours) {
       for (std::size_t p = 0; p < slices->size(); ++p) {
         const DistMeta& meta = layout.buffers[0].parameters[p];
         owned.push_back(std::move(
-            answer(meta.name, yours((*slices)[p], meta.global_range, layout.dp_slice(0, meta.bucket_idx, me)))[0]));
+            named(yours((*slices)[p], meta.global_range, layout.dp_slice(0, meta.bucket_idx, me)), meta.name)[0]));
       }
       return owned;
     };
@@ -38,7 +38,7 @@ Task my_elements(MyElements* yours) {
     const Layout layout = lesson_08::plan(info);
     std::vector<NamedMatrix> owned;
     for (const DistMeta& meta : layout.buffers[0].parameters)
-      owned.push_back(answer(meta.name, dp_shard(slice_of(info, meta), layout, meta, info.place.dp))[0]);
+      owned.push_back(named(dp_shard(slice_of(info, meta), layout, meta, info.place.dp), meta.name)[0]);
     return owned;
   };
   task.plan = [](const RankInfo& info) {

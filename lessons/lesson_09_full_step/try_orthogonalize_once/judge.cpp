@@ -45,9 +45,9 @@ Task orthogonalize_once(OrthogonalizeOnce* yours) {
     const Flat shard = shard_once(rank, false);
     const Layout layout = layout_once(rank);
     const std::vector<int> owners = owners_once(rank);
-    return [=, &rank] { return answer("orthogonal updates", yours(rank.dp(), layout, owners, shard)); };
+    return [=, &rank] { return named(yours(rank.dp(), layout, owners, shard), "orthogonal updates"); };
   };
-  task.reference = [](const RankInfo& info) { return answer("orthogonal updates", shard_once(info, true)); };
+  task.reference = [](const RankInfo& info) { return named(shard_once(info, true), "orthogonal updates"); };
   task.plan = [](const RankInfo& info) {
     const Layout layout = layout_once(info);
     const int me = info.place.dp;

@@ -55,9 +55,9 @@ Task sum_for_my_shard(SumForMyShard* yours) {
     lesson_09::start(rank, local);
     const Flat gradient = lesson_09::own_gradients(rank, local)[0][0];
     const std::vector<Index> counts = local.layout.dp_counts(0, 0);
-    return [=, &rank] { return answer("sum", yours(rank.dp(), gradient, counts)); };
+    return [=, &rank] { return named(yours(rank.dp(), gradient, counts), "sum"); };
   };
-  task.reference = [](const RankInfo& info) { return answer("sum", shard_of(info, serial_sum(info))); };
+  task.reference = [](const RankInfo& info) { return named(shard_of(info, serial_sum(info)), "sum"); };
   task.plan = [](const RankInfo& info) {
     const Layout layout = lesson_09::layout_of(info);
     const Index mine = layout.dp_slice(0, 0, info.place.dp).size();

@@ -37,9 +37,9 @@ Handed bucket_of(const RankInfo& rank, int r) {
 }
 
 std::vector<NamedMatrix> all_of(Handed& bucket) {
-  std::vector<NamedMatrix> all = answer("weights", std::move(bucket.weights));
-  all.push_back(std::move(answer("first moments", std::move(bucket.first_moment))[0]));
-  all.push_back(std::move(answer("second moments", std::move(bucket.second_moment))[0]));
+  std::vector<NamedMatrix> all = named(std::move(bucket.weights), "weights");
+  all.push_back(std::move(named(std::move(bucket.first_moment), "first moments")[0]));
+  all.push_back(std::move(named(std::move(bucket.second_moment), "second moments")[0]));
   return all;
 }
 

@@ -14,9 +14,9 @@ struct Input {
   std::vector<Flat> sums;  // [step]
 
   std::vector<NamedMatrix> as_answer() {
-    std::vector<NamedMatrix> all = answer("weights", std::move(weights));
-    all.push_back(std::move(answer("first moments", std::move(first_moment))[0]));
-    all.push_back(std::move(answer("second moments", std::move(second_moment))[0]));
+    std::vector<NamedMatrix> all = named(std::move(weights), "weights");
+    all.push_back(std::move(named(std::move(first_moment), "first moments")[0]));
+    all.push_back(std::move(named(std::move(second_moment), "second moments")[0]));
     return all;
   }
 };
@@ -77,7 +77,7 @@ Matrix without(const RankInfo& rank, bool corrected, bool coupled) {
       w = w * keep - size * m / (std::sqrt(v) + s.epsilon);
     }
   }
-  return answer("weights", std::move(input.weights))[0].matrix;
+  return named(std::move(input.weights), "weights")[0].matrix;
 }
 
 Task update_my_shard(UpdateMyShard* yours) {

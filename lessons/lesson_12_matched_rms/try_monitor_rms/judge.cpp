@@ -53,10 +53,10 @@ Task monitor_rms(MonitorRms* yours) {
       MemoryMeter uncounted;
       const MeterScope scope(uncounted);
       const Index count = static_cast<Index>(rms.size());
-      return answer("rms", lesson_12::near_as_equal({Matrix(1, count, rms)}, {wanted_of(rank)}, 1e-5)[0]);
+      return named(lesson_12::near_as_equal({Matrix(1, count, rms)}, {wanted_of(rank)}, 1e-5)[0], "rms");
     };
   };
-  task.reference = [](const RankInfo& info) { return answer("rms", wanted_of(info)); };
+  task.reference = [](const RankInfo& info) { return named(wanted_of(info), "rms"); };
   task.plan = [](const RankInfo& info) {
     Plan plan{info.grid, info.place, {}};
     const Index count = static_cast<Index>(lesson_12::kMatrices.size());

@@ -64,10 +64,10 @@ Task refresh_weights(RefreshWeights* yours) {
       yours(rank.dp(), masters, counts, *weights);
       MemoryMeter uncounted;  // for the comparison
       const MeterScope scope(uncounted);
-      return answer("weights", widened({{*weights}})[0][0]);
+      return named(widened({{*weights}})[0][0], "weights");
     };
   };
-  task.reference = [](const RankInfo& info) { return answer("weights", in_bf16(new_masters(info))); };
+  task.reference = [](const RankInfo& info) { return named(in_bf16(new_masters(info)), "weights"); };
   task.plan = [](const RankInfo& info) {
     const Layout layout = lesson_14::layout(info, way_of_refresh());
     Plan plan{info.grid, info.place, {}};

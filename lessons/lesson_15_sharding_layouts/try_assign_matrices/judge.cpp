@@ -65,7 +65,7 @@ Task assign_matrices(AssignMatrices* yours) {
     return [=] {
       std::vector<NamedMatrix> results;
       for (const Deck& deck : all)
-        results.push_back(std::move(answer(title(deck), slowest(deck, yours(deck.shapes, deck.ranks)))[0]));
+        results.push_back(std::move(named(slowest(deck, yours(deck.shapes, deck.ranks)), title(deck))[0]));
       return results;
     };
   };

@@ -85,7 +85,7 @@ MuonState stepped(const RankInfo& rank, const Variant& variant = {}) {
 std::vector<NamedMatrix> bucket_answers(const std::string& name, Buckets buckets) {
   std::vector<NamedMatrix> all;
   for (std::size_t k = 0; k < buckets[0].size(); ++k)
-    all.push_back(std::move(answer(fmt::format("{} of bucket {}", name, k), std::move(buckets[0][k]))[0]));
+    all.push_back(std::move(named(std::move(buckets[0][k]), fmt::format("{} of bucket {}", name, k))[0]));
   return all;
 }
 

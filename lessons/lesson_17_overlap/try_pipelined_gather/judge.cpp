@@ -24,7 +24,7 @@ std::vector<NamedMatrix> whole_buckets(const RankInfo& rank) {
   const Layout layout = buckets_of(rank);
   std::vector<NamedMatrix> all;
   for (int k = 0; k < int(layout.buffers[0].buckets.size()); ++k)
-    all.push_back(answer(title(k), numbers(layout, k, layout.buffers[0].buckets[std::size_t(k)].range))[0]);
+    all.push_back(named(numbers(layout, k, layout.buffers[0].buckets[std::size_t(k)].range), title(k))[0]);
   return all;
 }
 
@@ -44,7 +44,7 @@ Task pipelined_gather(PipelinedGather* yours) {
       yours(rank.dp(), *shards, *counts, [&seen](int bucket, const Flat& elements) {
         MemoryMeter uncounted;  // what is kept for the comparison is not the reader's
         const MeterScope scope(uncounted);
-        seen.push_back(answer(title(bucket), elements)[0]);
+        seen.push_back(named(elements, title(bucket))[0]);
       });
       return seen;
     };

@@ -77,7 +77,7 @@ std::vector<NamedMatrix> sum_of(const RankInfo& rank) {
     for (int s = 0; s < rank.place.pp; ++s) added += static_cast<float>(s + 1);
     for (Index i = 0; i < kElements; ++i) sum(0, i) += (first(0, i) + added) * d;
   }
-  return answer("the stage's gradient", sum);
+  return named(sum, "the stage's gradient");
 }
 
 // What the toy stage takes, sends and gives back, move by move.
@@ -128,7 +128,7 @@ Task one_f_one_b(OneFOneB* yours) {
           [&](int i) { toy->backward(i); });
       toy->to_next.wait();
       toy->to_previous.wait();
-      return answer("the stage's gradient", std::move(toy->sum));
+      return named(std::move(toy->sum), "the stage's gradient");
     };
   };
   task.reference = sum_of;

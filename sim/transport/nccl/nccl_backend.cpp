@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -135,8 +136,8 @@ class NcclBackend : public Backend, private Exchanger {
   Exchanger* exchanger() override { return this; }
 
   // Where nothing is sent, the kernel counts nothing; otherwise nobody knows.
-  KernelTraffic kernel_traffic() const override {
-    return group_ == nullptr ? KernelTraffic{true, 0, 0} : KernelTraffic();
+  std::optional<std::int64_t> kernel_bytes_sent() const override {
+    return group_ == nullptr ? std::optional<std::int64_t>(0) : std::nullopt;
   }
 
   void close(const std::string& reason) override {

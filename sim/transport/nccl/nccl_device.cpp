@@ -158,7 +158,7 @@ std::unique_ptr<Backend> NcclDevice::connect(const std::string& name, int rank, 
     std::memcpy(id.bytes, written.data(), sizeof(id.bytes));
   }
   Backend* const peers = beneath.get();  // it outlives the group
-  auto group = std::make_unique<NcclGroup>(member, device, id, timeout, [peers] { peers->kernel_traffic(); });
+  auto group = std::make_unique<NcclGroup>(member, device, id, timeout, [peers] { peers->kernel_bytes_sent(); });
   return over_nccl(member, kernels, std::move(beneath), std::move(group));
 }
 
