@@ -151,7 +151,8 @@ class PlanSum {
     const int ranks = tp ? grid.tp() : grid.dp();
     if (ranks == 1) return;
     const double whole = whole_bytes(call, ranks);
-    const CollectiveSeconds seconds = collective_seconds(call.kind, whole, cluster_, spread_of(tp, ranks));
+    const GroupSpread spread = group_spread(cluster_, ranks, tp ? 1 : dp_stride_);
+    const CollectiveSeconds seconds = collective_seconds(call.kind, whole, cluster_, spread);
     TransferTime& transfer = transfers_[&kind_of(call, phase)];
     transfer.seconds += seconds.total();
     transfer.latency += seconds.latency;
@@ -160,17 +161,10 @@ class PlanSum {
     ++transfer.calls;
   }
 
-  const GroupSpread& spread_of(bool tp, int ranks) {
-    GroupSpread& spread = tp ? tp_spread_ : dp_spread_;
-    if (spread.widths.empty()) spread = group_spread(cluster_, ranks, tp ? 1 : dp_stride_);
-    return spread;
-  }
-
   const MuonSetup& setup_;
   const Cluster& cluster_;
   int dp_stride_;
   const std::function<void(const Work&)>& each_;
-  GroupSpread tp_spread_, dp_spread_;
   std::map<const TermKind*, TransferTime> transfers_;
   ProductTime products_;
   double transient_ = 0;
