@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
+#include "src/optim/parameter_groups.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
 
@@ -63,70 +63,32 @@ constexpr Index kMega = 1000000;
 // Those whose plans on 64 ranks take a moment together; kimi-k2's take seconds, so it has to be asked for.
 const char* const kModels[] = {"gpt2", "llama-7b", "moonlight-16b", "qwen3-30b"};
 
-// The groups that get a buffer each.
-enum SteppedGroup { kMatrices, kOuterLayers, kVectors, kGroups };
-
-SteppedGroup group_of(TensorKind kind) {
-  if (kind == TensorKind::vector) return kVectors;
-  return kind == TensorKind::hidden || kind == TensorKind::expert ? kMatrices : kOuterLayers;
-}
-
-std::vector<Parameter> grouped_parameters(std::vector<ModelTensor> tensors) {
-  std::vector<Parameter> parameters;
-  for (ModelTensor& tensor : tensors) {
-    tensor.parameter.group = group_of(tensor.kind);
-    parameters.push_back(std::move(tensor.parameter));
-  }
-  return parameters;
-}
-
-// A layout for each group. Planning goes rank by rank, and a part of a layout is not made anew for each.
-std::vector<Layout> layouts_of(const std::vector<Parameter>& parameters, const Grid& grid, int dp,
-                               Ownership ownership) {
+Layout layout_of(const std::vector<Parameter>& parameters, const Grid& grid, int dp, Ownership ownership) {
   LayoutOptions options;
-  options.bucket_capacity = std::max(40 * kMega, dp * kMega);
+  options.bucket_capacity = megatron_bucket(dp);
   options.ownership = ownership;
-  const Layout all = plan_layout(parameters, grid, options);
-  std::vector<Layout> of_groups;
-  for (int group = 0; group < kGroups; ++group) of_groups.push_back(all.of_group(group));
-  return of_groups;
+  return plan_layout(parameters, grid, options);
 }
 
-MuonSettings bf16_settings() { return muon_settings(Precision::bf16, 1, Products::eigen); }
-
+// Of these groups of parameters; the hidden matrices are Muon's, or AdamW's like all else.
 Plan plan_of(const Layout& layout, const Place& place, bool muon) {
-  const Plan plan = muon ? muon_plan(layout, place, bf16_settings()) : Zero1AdamW(AdamWSettings()).plan(layout, place);
-  return with_master_weights(plan, layout);
+  std::vector<ParameterGroup> groups = usual_groups(muon_settings(Precision::bf16, 1, Products::eigen), {});
+  if (!muon) groups[kHiddenMatrices].make = groups[1].make;
+  return with_master_weights(GroupedOptimizer(groups, {}).plan(layout, place), layout);
 }
 
-// The groups are stepped one after the other, and each beside what is kept for all.
-RankMemory memory_of(const std::vector<Layout>& layouts, const Place& place, bool muon) {
-  std::vector<RankMemory> parts;
-  RankMemory all;
-  for (int group = 0; group < kGroups; ++group) {
-    const Plan plan = plan_of(layouts[group], place, muon && group == kMatrices);
-    parts.push_back(planned_memory(plan, plan));
-    for (const auto& [what, bytes] : parts.back().kept) all.kept[what] += bytes;
-  }
-  all.kept_for_hidden = parts[kMatrices].held();
-  for (RankMemory& part : parts) {
-    const Index beside = all.held() - part.held();
-    for (PhaseMemory& phase : part.phases) {
-      phase.held += beside;
-      phase.most += beside;
-      all.phases.push_back(std::move(phase));
-    }
-  }
-  return all;
+RankMemory memory_of(const Layout& layout, const Place& place, bool muon) {
+  return planned_memory(plan_of(layout, place, muon), plan_of(layout.of_group(kHiddenMatrices), place, muon));
 }
 
 // The DP rank that holds the most while Muon steps.
-int fullest(const std::vector<Layout>& layouts, const Grid& grid) {
+int fullest(const Layout& layout, const Grid& grid) {
+  const Layout matrices = layout.of_group(kHiddenMatrices);
   int rank = 0;
   Index most = -1;
   for (int dp = 0; dp < grid.dp(); ++dp) {
     const Place place = grid.place(dp * grid.tp());
-    const Index bytes = peak_bytes(plan_of(layouts[kMatrices], place, true));
+    const Index bytes = peak_bytes(plan_of(matrices, place, true));
     if (bytes > most) most = bytes, rank = dp;
   }
   return rank;
@@ -310,14 +272,12 @@ ModelMemory model_memory(const std::string& model, const Grid& grid) {
   std::vector<ModelTensor> tensors = model_tensors(model);
   ModelMemory memory;
   memory.shares = shares_of(tensors);
-  const std::vector<Parameter> parameters = grouped_parameters(std::move(tensors));
-  const std::vector<Layout> sharded = layouts_of(parameters, grid, grid.dp(), Ownership::buckets);
-  const std::vector<Layout> alone = layouts_of(parameters, Grid().tp(grid.tp()), grid.dp(), Ownership::matrices);
-  for (const Layout& layout : sharded) {
-    const ParameterCount count = parameter_count(layout);
-    memory.of_rank.all += count.all;
-    memory.of_rank.hidden += count.hidden;
-  }
+  std::vector<Parameter> parameters;
+  for (ModelTensor& tensor : tensors) parameters.push_back(std::move(tensor.parameter));
+  parameters = route(std::move(parameters), usual_groups({}, {}));
+  const Layout sharded = layout_of(parameters, grid, grid.dp(), Ownership::buckets);
+  const Layout alone = layout_of(parameters, Grid().tp(grid.tp()), grid.dp(), Ownership::matrices);
+  memory.of_rank = parameter_count(sharded);
   memory.place = grid.place(fullest(sharded, grid) * grid.tp());
   memory.replicated = {"", memory_of(alone, Place(), false), memory_of(alone, Place(), true)};
   memory.sharded = {"ZeRO-1", memory_of(sharded, memory.place, false), memory_of(sharded, memory.place, true)};

@@ -9,36 +9,6 @@
 namespace muonwalk {
 namespace {
 
-// The operations of muon_plan that are about one bucket. Those of its gather are left out.
-struct BucketParts {
-  std::vector<Operation> before;  // the reduce-scatter and the momentum
-  std::vector<Operation> work;    // on its matrices
-  std::vector<Operation> behind;  // the all-gather of weights
-};
-
-// Cuts a plan of muon_plan into its buckets; what comes before the first is what the step is handed.
-std::vector<BucketParts> parts_of(const Plan& plan, std::vector<Operation>& handed) {
-  std::vector<BucketParts> parts;
-  std::vector<Operation> gather;  // not looked at
-  std::vector<Operation>* into = &handed;
-  for (const Operation& operation : plan.operations) {
-    if (const Work* work = std::get_if<Work>(&operation)) {
-      if (work->phase == phases::reduce_gradients) parts.emplace_back();
-      BucketParts& part = parts.back();
-      if (work->phase == phases::reduce_gradients || work->phase == phases::momentum)
-        into = &part.before;
-      else if (work->phase == phases::gather_weights)
-        into = &part.behind;
-      else
-        into = work->phase == phases::dp_gather ? &gather : &part.work;
-    }
-    // Behind the all-gather of weights, the bucket is given back; here that is earlier.
-    if (!parts.empty() && into == &parts.back().behind && std::holds_alternative<Memory>(operation)) continue;
-    into->push_back(operation);
-  }
-  return parts;
-}
-
 // The calls of PostedGather on the plan's rank, in its order.
 void plan_posted_gather(Plan& plan, const std::vector<Index>& counts, ElementType type, bool posts) {
   const int size = plan.grid.dp(), rank = plan.place.dp;
@@ -52,10 +22,6 @@ void plan_posted_gather(Plan& plan, const std::vector<Index>& counts, ElementTyp
   for (int step = 1; posts && step < size; ++step) add(CollectiveKind::recv, 0, owned(left(step)), left(step));
   for (int step = 1; !posts && step < size; ++step) add(CollectiveKind::wait, 0, 0, left(step));
   for (int step = 1; !posts && step < size; ++step) add(CollectiveKind::wait, 0, 0, right(step));
-}
-
-void append_operations(Plan& plan, const std::vector<Operation>& operations) {
-  plan.operations.insert(plan.operations.end(), operations.begin(), operations.end());
 }
 
 }  // namespace
@@ -121,10 +87,9 @@ PostedGather start_dp_gather(Communicator& dp, const Flat& shard, const std::vec
 
 Plan overlapped_plan(const Layout& layout, const Place& place, const MuonSettings& settings, Schedule schedule) {
   require_own_gradients("overlapped_plan", settings.summed_gradients);
-  Plan plan{layout.grid, place, {}};
-  const std::vector<BucketParts> parts = parts_of(muon_plan(layout, place, settings), plan.operations);
+  Plan plan = plan_of_muon_held(layout, place, settings);
   const std::vector<BucketNumber> buckets = layout.all_buckets();
-  for (const BucketParts& part : parts) append_operations(plan, part.before);
+  for (const BucketNumber bucket : buckets) plan_own_update(plan, layout, settings, bucket);
 
   const bool gathers = gathers_buckets(layout, settings);
   const bool bf16 = settings.gathered() == Precision::bf16;
@@ -147,24 +112,29 @@ Plan overlapped_plan(const Layout& layout, const Place& place, const MuonSetting
     if (bf16) plan.give_back(whole(k), "2-byte elements", type);
   };
   const auto work = [&](std::size_t k) {
-    append_operations(plan, parts[k].work);
+    const auto [b, number] = buckets[k];
+    for (const int index : layout.owned_parameters(b, number, place.dp))
+      plan_matrix_step(plan, layout, settings, layout.buffers[b].parameters[index]);
     gathers ? plan.give_back(whole(k), "bucket") : plan.give_back(own(k), "update");
   };
   if (schedule == Schedule::all_at_once) {
-    for (std::size_t k = 0; k < parts.size(); ++k) post(k);
-    for (std::size_t k = 0; k < parts.size(); ++k) wait(k);
-    for (std::size_t k = 0; k < parts.size(); ++k) work(k);
+    for (std::size_t k = 0; k < buckets.size(); ++k) post(k);
+    for (std::size_t k = 0; k < buckets.size(); ++k) wait(k);
+    for (std::size_t k = 0; k < buckets.size(); ++k) work(k);
   } else {
     const bool ahead = schedule == Schedule::pipelined;
-    if (ahead && !parts.empty()) post(0);
-    for (std::size_t k = 0; k < parts.size(); ++k) {
+    if (ahead && !buckets.empty()) post(0);
+    for (std::size_t k = 0; k < buckets.size(); ++k) {
       if (!ahead) post(k);
-      if (ahead && k + 1 < parts.size()) post(k + 1);
+      if (ahead && k + 1 < buckets.size()) post(k + 1);
       wait(k);
       work(k);
     }
   }
-  for (const BucketParts& part : parts) append_operations(plan, part.behind);
+  for (std::size_t k = 0; k < buckets.size(); ++k) {
+    plan.work(phases::gather_weights, {1, whole(k)});
+    plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own(k), whole(k));
+  }
   return plan;
 }
 

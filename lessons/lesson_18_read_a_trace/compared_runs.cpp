@@ -103,16 +103,6 @@ void take_names_for_calls(const std::vector<TraceFile>& files, Summary& summary)
   }
 }
 
-RunTotals totals_of(const TraceFile& file, const Summary& summary) {
-  RunTotals totals;
-  for (const RankSummary& rank : summary.ranks) {
-    totals.calls += rank.collective_calls;
-    totals.events_by_name += tally_by_name(file, rank).events;
-    for (const CollectiveLine& line : rank.collectives) totals.sent_bytes += line.sent_bytes.value_or(0);
-  }
-  return totals;
-}
-
 std::vector<std::string> two_readings(const std::vector<TraceFile>& files, const Summary& summary) {
   if (files.empty() || summary.ranks.empty()) return {};
   const RankSummary& rank = summary.ranks.front();
@@ -142,7 +132,12 @@ std::vector<std::string> two_readings(const std::vector<TraceFile>& files, const
 
 ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                          std::int64_t state_elements) {
-  ComparedRun run{optimizer, grid, totals_of(file, summary), state_elements, ""};
+  ComparedRun run{optimizer, grid, state_elements};
+  for (const RankSummary& rank : summary.ranks) {
+    run.calls += rank.collective_calls;
+    run.events_by_name += tally_by_name(file, rank).events;
+    for (const CollectiveLine& line : rank.collectives) run.sent_bytes += line.sent_bytes.value_or(0);
+  }
   run.measured =
       fmt::format("measured on this machine: {}\n{}", name_of(run), lines_text(two_readings({file}, summary)));
   return run;
@@ -155,7 +150,7 @@ OwnRuns own_runs(const std::vector<ComparedRun>& runs) {
     return nullptr;
   };
   const ComparedRun *adamw = find("AdamW", 4, 1), *muon = find("Muon", 2, 2), *equal = find("Muon", 4, 1);
-  const auto bytes_of = [](const ComparedRun& run) { return static_cast<double>(run.totals.sent_bytes); };
+  const auto bytes_of = [](const ComparedRun& run) { return static_cast<double>(run.sent_bytes); };
   OwnRuns own;
   if (adamw != nullptr && muon != nullptr) own.bytes_ratio = bytes_of(*muon) / bytes_of(*adamw);
   if (adamw != nullptr && equal != nullptr) own.equal_grid_ratio = bytes_of(*equal) / bytes_of(*adamw);
@@ -171,7 +166,7 @@ std::string compared_runs_text(const std::vector<ComparedRun>& runs) {
                {"state on all ranks", number_text}},
               2);
   for (const ComparedRun& run : runs)
-    table.row({name_of(run), run.totals.calls, run.totals.events_by_name, run.totals.sent_bytes, run.state_elements});
+    table.row({name_of(run), run.calls, run.events_by_name, run.sent_bytes, run.state_elements});
   std::vector<std::string> lines = table.lines();
   append(lines, published_claims_table(own_runs(runs)));
   return lines_text(lines);

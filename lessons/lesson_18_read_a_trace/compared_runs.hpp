@@ -30,15 +30,6 @@ NameTally tally_by_name(const TraceFile& file, const RankSummary& rank);
 /// Takes all those events for calls, in every line of every rank: what one gets who forgets that ranges have names.
 void take_names_for_calls(const std::vector<TraceFile>& files, Summary& summary);
 
-/// What the communication of a run comes to, on all ranks that were traced.
-struct RunTotals {
-  std::int64_t calls = 0;           ///< Calls of collectives, each once.
-  std::int64_t events_by_name = 0;  ///< The events that tally_by_name finds.
-  std::int64_t sent_bytes = 0;      ///< The bytes that were sent, where the trace says them.
-};
-/// The totals of a trace and of its summary.
-RunTotals totals_of(const TraceFile& file, const Summary& summary);
-
 /// The figures of the first rank as they are often read, and beside them as they should be: a row each, as a table.
 /// `files` are what `summary` was made from, a file per rank or one for all.
 std::vector<std::string> two_readings(const std::vector<TraceFile>& files, const Summary& summary);
@@ -70,13 +61,15 @@ struct OwnRuns {
 /// the verdict, and below them the rule by which it was read. Then the source.
 std::vector<std::string> published_claims_table(const OwnRuns& own);
 
-/// What is said of one of several runs that are compared.
+/// What is said of one of several runs that are compared, on all ranks that were traced.
 struct ComparedRun {
   std::string optimizer;            ///< The optimizer that it trained with, by its name.
   Grid grid;                        ///< The grid of its ranks.
-  RunTotals totals;                 ///< What its trace comes to.
   std::int64_t state_elements = 0;  ///< Optimizer state on all ranks together.
-  std::string measured;             ///< The two_readings of its trace, which differ from run to run.
+  std::int64_t calls = 0;           ///< Calls of collectives, each once.
+  std::int64_t events_by_name = 0;  ///< The events that tally_by_name finds.
+  std::int64_t sent_bytes = 0;      ///< The bytes that were sent, where the trace says them.
+  std::string measured = {};        ///< The two_readings of its trace, which differ from run to run.
 };
 
 /// `file` is the trace of the run, and `summary` what was read out of it.

@@ -60,13 +60,7 @@ struct Overhead {
   MuonShare formula;
 };
 
-struct Promises {
-  int gpus = 0;
-  CommunicationComparison communication;
-  std::optional<Overhead> fixed, growing;  // nothing: no layout, as there are more DP ranks than sequences
-  double state = 0, held = 0;              // Muon's over AdamW's: the optimizer's state, and all that is held
-};
-
+// Nothing where there is no layout, as there are more DP ranks than sequences.
 std::optional<Overhead> overhead_at(int gpus, const Batch& batch) {
   const ModelShape& model = model_shape(kModel);
   const Cluster cluster = cluster_of("h100-efa");
@@ -97,20 +91,6 @@ std::optional<Overhead> overhead_at(int gpus, const Batch& batch) {
   return best;
 }
 
-Promises promises_at(int gpus, const Batch& batch) {
-  const ModelShape& model = model_shape(kModel);
-  const double all = model.parameters(), muons = model.muon_parameters(), dp = gpus / kTp;
-  Promises promises;
-  promises.gpus = gpus;
-  promises.communication = compare_communication(model, gpus / kTp, kTp, cluster_of("h100-efa"));
-  promises.fixed = overhead_at(gpus, batch);
-  promises.growing = overhead_at(gpus, {0, kTokensPerGpu});
-  // Bytes per parameter with ZeRO-1: 6 + 12 / dp with AdamW, 6 + 8 / dp with Muon (lesson 14).
-  promises.state = (8 * all - 4 * muons) / (8 * all);
-  promises.held = (6 + (12 - 4 * muons / all) / dp) / (6 + 12 / dp);
-  return promises;
-}
-
 std::string marked(const std::string& figure, bool extrapolated) { return figure + (extrapolated ? " *" : "  "); }
 
 // "1.6–2.3 % (d) *": the band, and the strategy.
@@ -139,8 +119,7 @@ std::string machines_table() {
 
 std::string promises_table(const Batch& batch) {
   const ModelShape& model = model_shape(kModel);
-  std::vector<Promises> all;
-  for (const int gpus : kSizes) all.push_back(promises_at(gpus, batch));
+  const double all = model.parameters(), muons = model.muon_parameters();
   const std::int64_t sequences = batch_sequences(model, 1, batch);
   Table table({{fmt::format("{}, h100-efa", kModel)},
                {"communication", Side::right},
@@ -149,20 +128,27 @@ std::string promises_table(const Batch& batch) {
                {fmt::format("{} per GPU", number_text(kTokensPerGpu)), Side::right},
                {"state", Digits{2}},
                {"memory", Digits{2}}});
-  for (const Promises& each : all)
-    table.row({fmt::format("{} GPUs", number_text(each.gpus)),
-               marked(fixed_text(each.communication.ratio(), 2), each.communication.extrapolated),
-               each.communication.bytes_ratio(), overhead_text(each.fixed), overhead_text(each.growing), each.state,
-               each.held});
+  std::vector<std::pair<int, MuonShare>> formulas;  // by the GPUs, at the fixed batch
+  for (const int gpus : kSizes) {
+    const CommunicationComparison sent = compare_communication(model, gpus / kTp, kTp, cluster_of("h100-efa"));
+    const std::optional<Overhead> fixed = overhead_at(gpus, batch), growing = overhead_at(gpus, {0, kTokensPerGpu});
+    if (fixed) formulas.emplace_back(gpus, fixed->formula);
+    // Muon's over AdamW's: the optimizer's state, and all that is held. With ZeRO-1, bytes per parameter are 6 + 12 /
+    // dp with AdamW and 6 + 8 / dp with Muon (lesson 14).
+    const double dp = gpus / kTp, state = (8 * all - 4 * muons) / (8 * all),
+                 held = (6 + (12 - 4 * muons / all) / dp) / (6 + 12 / dp);
+    table.row({fmt::format("{} GPUs", number_text(gpus)), marked(fixed_text(sent.ratio(), 2), sent.extrapolated),
+               sent.bytes_ratio(), overhead_text(fixed), overhead_text(growing), state, held});
+  }
   table.row({"promised, on 4", "0.57  ", "", "1.1 %      ", "", "0.50", ""});
-  const auto last = std::find_if(all.rbegin(), all.rend(), [](const Promises& each) { return each.fixed.has_value(); });
   std::string sentence = batch_text(model, sequences) + ".";
-  if (last != all.rend()) {
-    const MuonShare &first = all.front().fixed->formula, &of = last->fixed->formula;
+  if (!formulas.empty()) {
+    const auto& [least, first] = formulas.front();
+    const auto& [most, of] = formulas.back();
     sentence += fmt::format(
         " T · m / B, steps · side / tokens, = {} · {} / B = {:.2g} %, repeated × {:.3g} on {} GPUs, × {:.3g} on {}.",
-        of.steps, number_text(std::llround(of.side)), 100 * of.once(), first.repeats, kSizes[0], of.repeats,
-        number_text(last->gpus));
+        of.steps, number_text(std::llround(of.side)), 100 * of.once(), first.repeats, least, of.repeats,
+        number_text(most));
   }
   return table.text() + "\n* outside of what was measured, groups of 8 to 512 GPUs; –: fewer sequences than dp\n" +
          lines_text(paragraph(sentence, 0, 2));

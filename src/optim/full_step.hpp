@@ -122,8 +122,14 @@ void matrix_step(const StepContext& context, const MuonSettings& settings, const
 void apply_owned(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
                  const float* orthogonal, MuonState& state, const Orthogonalizer& orthogonalizer);
 
-/// Lists what own_update does, in the plan of its rank.
+/// The beginning of a plan: what the step is handed and what Muon keeps. Then what own_update does, and matrix_step, on
+/// a matrix of which the rank owns an element; listed in the plan of their rank.
+/// @{
+Plan plan_of_muon_held(const Layout& layout, const Place& place, const MuonSettings& settings);
 void plan_own_update(Plan& plan, const Layout& layout, const MuonSettings& settings, BucketNumber bucket);
+void plan_matrix_step(Plan& plan, const Layout& layout, const MuonSettings& settings, const DistMeta& meta,
+                      const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
+/// @}
 
 /// What full_step does on the rank at `place`, as a list, from the layout alone. It begins with what the rank holds
 /// when the step begins: weights, gradients and momentum.

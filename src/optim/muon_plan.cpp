@@ -42,26 +42,6 @@ void plan_newton_schulz(Plan& plan, const DistMeta& meta, Shape shape, Index cop
   if (copied > 0) plan.give_back(copied, "rows");
 }
 
-// The journey of one matrix, from the gathered bucket, or the shard, to the weights.
-void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const MuonSettings& settings,
-                 const Orthogonalizer& orthogonalizer) {
-  const Index slice = meta.shape.size();
-  const Index owned = layout.owned_range(meta, plan.place.dp).size();
-
-  const bool cut = !gathers_buckets(layout, settings) && owned != slice;
-  if (cut) gather_slice(plan, layout, meta, settings.gathered());
-  plan.operations.push_back(orthogonalizer.begins(meta, settings));
-  if (!cut) plan.take(slice, "slice");
-  orthogonalizer.plan(plan, meta, settings);
-
-  plan.work(phases::dp_shard, {1, owned}, 0, &meta);
-  plan.take(owned, "owned");
-
-  plan.work(phases::apply, {1, owned}, apply_flops(settings) * static_cast<double>(owned), &meta);
-  plan.give_back(owned, "owned");
-  plan.give_back(slice, "slice");
-}
-
 }  // namespace
 
 Index newton_schulz_elements(Shape full, const NewtonSchulzSettings& settings) {
@@ -104,6 +84,15 @@ void DuplicatedOrthogonalizer::plan(Plan& plan, const DistMeta& meta, const Muon
   plan.give_back(full, "matrix");
 }
 
+Plan plan_of_muon_held(const Layout& layout, const Place& place, const MuonSettings& settings) {
+  Plan plan = settings.summed_gradients ? plan_of_held(layout, place, {"weights"}, {"gradients", "momentum"})
+                                        : plan_of_held(layout, place, {"weights", "gradients"}, {"momentum"});
+  for (const std::vector<Flat>& all : zero_second_moments(layout, place, settings))
+    for (const Flat& means : all)
+      if (!means.empty()) plan.take(static_cast<Index>(means.size()), "second moment");
+  return plan;
+}
+
 void plan_own_update(Plan& plan, const Layout& layout, const MuonSettings& settings, BucketNumber bucket) {
   const Index whole = layout.bucket(bucket).range.size();
   const Index own = layout.dp_slice(bucket.buffer, bucket.bucket, plan.place.dp).size();
@@ -119,14 +108,30 @@ void plan_own_update(Plan& plan, const Layout& layout, const MuonSettings& setti
   }
 }
 
+// The journey of one matrix, from the gathered bucket, or the shard, to the weights.
+void plan_matrix_step(Plan& plan, const Layout& layout, const MuonSettings& settings, const DistMeta& meta,
+                      const Orthogonalizer& orthogonalizer) {
+  const Index slice = meta.shape.size();
+  const Index owned = layout.owned_range(meta, plan.place.dp).size();
+
+  const bool cut = !gathers_buckets(layout, settings) && owned != slice;
+  if (cut) gather_slice(plan, layout, meta, settings.gathered());
+  plan.operations.push_back(orthogonalizer.begins(meta, settings));
+  if (!cut) plan.take(slice, "slice");
+  orthogonalizer.plan(plan, meta, settings);
+
+  plan.work(phases::dp_shard, {1, owned}, 0, &meta);
+  plan.take(owned, "owned");
+
+  plan.work(phases::apply, {1, owned}, apply_flops(settings) * static_cast<double>(owned), &meta);
+  plan.give_back(owned, "owned");
+  plan.give_back(slice, "slice");
+}
+
 // In the order of full_step, phase by phase.
 Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings,
                const Orthogonalizer& orthogonalizer) {
-  Plan plan = settings.summed_gradients ? plan_of_held(layout, place, {"weights"}, {"gradients", "momentum"})
-                                        : plan_of_held(layout, place, {"weights", "gradients"}, {"momentum"});
-  for (const std::vector<Flat>& all : zero_second_moments(layout, place, settings))
-    for (const Flat& means : all)
-      if (!means.empty()) plan.take(static_cast<Index>(means.size()), "second moment");
+  Plan plan = plan_of_muon_held(layout, place, settings);
   const bool gathers = gathers_buckets(layout, settings);
   for (const auto& [b, k] : layout.all_buckets()) {
     const Index whole = layout.bucket({b, k}).range.size();
@@ -140,7 +145,7 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
 
     orthogonalizer.plan_together(plan, layout, settings, {b, k});
     for (const int index : layout.owned_parameters(b, k, place.dp))
-      plan_matrix(plan, layout, layout.buffers[b].parameters[index], settings, orthogonalizer);
+      plan_matrix_step(plan, layout, settings, layout.buffers[b].parameters[index], orthogonalizer);
 
     plan.work(phases::gather_weights, {1, whole});
     plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);

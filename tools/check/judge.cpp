@@ -284,8 +284,7 @@ class Examination {
   bool matrix_ = false;
 };
 
-}  // namespace
-
+// Looks at one parameter of one step.
 Evidence evidence_of(const ParameterCase& p, Habits& habits) {
   const auto with = [&](Evidence e, const Claim& claim) {
     e.deviations = {claim}, e.told.verdict = Verdict::differs, e.told.reason = claim.how;
@@ -324,5 +323,9 @@ Evidence evidence_of(const ParameterCase& p, Habits& habits) {
   }
   return Examination(p, view, habits, false).look();
 }
+
+}  // namespace
+
+void Judge::add(const ParameterCase& parameter) { all_.push_back(evidence_of(parameter, habits_)); }
 
 }  // namespace muonwalk::check

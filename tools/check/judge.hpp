@@ -21,12 +21,6 @@ struct Evidence : Described {
   std::array<Flat, 3> sampled;
 };
 
-/// Looks at one parameter of one step.
-Evidence evidence_of(const ParameterCase& parameter, Habits& habits);
-
-/// What all of them are together.
-DumpVerdict verdict_of(std::vector<Evidence> all);
-
 /// Judges a dump, parameter by parameter. What it keeps of one is small (fits and distances), whatever its size, so a
 /// caller needs to hold one ParameterCase at a time.
 class Judge {
@@ -36,11 +30,11 @@ class Judge {
 
   /// Looks at one parameter of one step: what stepped it, in which direction, how far. Parameters come in any order,
   /// but the smallest first is fastest: what explains a matrix is tried first on later ones. Steps come in their order.
-  void add(const ParameterCase& parameter) { all_.push_back(evidence_of(parameter, habits_)); }
+  void add(const ParameterCase& parameter);
 
   /// What all of them are together: the laws of α and β over their shapes, and what deviates. The parameters of a
   /// verdict have the order in which they were first added; of several steps, each has its worst.
-  DumpVerdict verdict() const { return verdict_of(all_); }
+  DumpVerdict verdict() const;
 
  private:
   Habits habits_;

@@ -395,6 +395,6 @@ class Reading {
 
 }  // namespace
 
-DumpVerdict verdict_of(std::vector<Evidence> all) { return Reading(std::move(all)).verdict(); }
+DumpVerdict Judge::verdict() const { return Reading(all_).verdict(); }
 
 }  // namespace muonwalk::check

@@ -71,18 +71,11 @@ ProductEfficiency product_efficiency(const Accelerator& accelerator, double prod
   return efficiency;
 }
 
-int GroupSpread::within(std::size_t level) const {
-  int members = 1;
-  for (std::size_t inner = 0; inner < level; ++inner) members *= widths.at(inner);
-  return members;
-}
-
 GroupSpread group_spread(const Cluster& cluster, int ranks, int stride) {
   if (ranks < 1 || stride < 1)
     throw std::invalid_argument(
         fmt::format("a group of {} ranks with a stride of {} was to be laid out; both count from 1", ranks, stride));
   GroupSpread spread;
-  spread.ranks = ranks;
   long inside = 1;  // ranks of the group in a unit of the level below
   for (std::size_t l = 0; l < cluster.levels.size(); ++l) {
     const NetworkLevel& level = cluster.levels[l];
@@ -93,6 +86,7 @@ GroupSpread group_spread(const Cluster& cluster, int ranks, int stride) {
                       "in {}; take sizes that divide them, or that they divide",
                       ranks, stride, level.accelerators, level.name, cluster.name));
     spread.widths.push_back(static_cast<int>(here / inside));
+    spread.inside.push_back(static_cast<int>(inside));
     // Every accelerator of the unit below is in one such group, and `inside` of them in this one.
     spread.sharing.push_back(static_cast<int>(std::max(1L, cluster.unit_below(l) / inside)));
     inside = here;

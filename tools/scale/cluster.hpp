@@ -105,15 +105,13 @@ Cluster cluster_of(const std::string& name);
 
 /// How the ranks of a group lie in a cluster that is filled in rank order.
 struct GroupSpread {
-  int ranks = 1;
   /// For each level, how many units of the level below it the group lies in: 1 where it does not cross the level. The
-  /// product of all is `ranks`.
+  /// product of all is the group's ranks.
   std::vector<int> widths;
+  /// For each level, how many ranks of the group are in one unit of the level below it.
+  std::vector<int> inside;
   /// For each level, how many such groups send out of one unit of the level below at the same time.
   std::vector<int> sharing;
-
-  /// How many ranks of the group are in one unit of the level below `level`.
-  int within(std::size_t level) const;
 };
 
 /// The group of `ranks` ranks, each `stride` after the one before: tp has a stride of 1, dp of tp, pp of tp · dp

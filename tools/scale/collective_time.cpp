@@ -78,7 +78,7 @@ Crossing crossing_of(CollectiveKind kind, const Cluster& cluster, const GroupSpr
   const NetworkLevel& level = cluster.levels[l];
   Crossing crossing;
   crossing.width = spread.widths[l];
-  crossing.inside = spread.within(l);
+  crossing.inside = spread.inside[l];
   crossing.latency = level.latency_seconds;
   double bytes_per_second = level.bytes_per_second * cluster.unit_below(l);  // out of a unit of the level below
   const bool half = kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_gather;

@@ -43,8 +43,7 @@ bool can_be_cut(const ModelShape& model, int tp) {
   if (model.heads % tp != 0) return false;
   return std::all_of(model.tensors.begin(), model.tensors.end(), [tp](const TensorClass& each) {
     // A vocabulary is padded.
-    const bool matrix = each.kind == TensorKind::hidden || each.kind == TensorKind::expert;
-    if (!matrix || each.tp_split_dim == SplitDim::none) return true;
+    if (!each.muons() || each.tp_split_dim == SplitDim::none) return true;
     return (each.tp_split_dim == SplitDim::rows ? each.shape.rows : each.shape.cols) % tp == 0;
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/errors.hpp"
+#include "src/numerics/newton_schulz.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
@@ -38,23 +39,26 @@ const std::vector<ModelShape>& known_shapes() {
   return all;
 }
 
-template <class Wanted>
-double elements_of(const ModelShape& model, const Wanted& wanted) {
+template <class Each>
+double sum_over(const ModelShape& model, const Each& of_each) {
   double sum = 0;
-  for (const TensorClass& each : model.tensors)
-    if (wanted(each)) sum += each.elements() * static_cast<double>(each.count);
+  for (const TensorClass& tensor : model.tensors) sum += of_each(tensor) * static_cast<double>(tensor.count);
   return sum;
 }
 
 }  // namespace
 
 double ModelShape::parameters() const {
-  return elements_of(*this, [](const TensorClass&) { return true; });
+  return sum_over(*this, [](const TensorClass& each) { return each.elements(); });
 }
 
 double ModelShape::muon_parameters() const {
-  return elements_of(*this, [](const TensorClass& each) {
-    return each.kind == TensorKind::hidden || each.kind == TensorKind::expert;
+  return sum_over(*this, [](const TensorClass& each) { return each.muons() ? each.elements() : 0; });
+}
+
+double ModelShape::newton_schulz_flops(int steps) const {
+  return sum_over(*this, [steps](const TensorClass& each) {
+    return each.muons() ? muonwalk::newton_schulz_flops(each.shape.rows, each.shape.cols, steps) : 0;
   });
 }
 

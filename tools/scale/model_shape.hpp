@@ -16,6 +16,8 @@ struct TensorClass {
 
   /// The elements of one of them.
   double elements() const { return static_cast<double>(shape.size()); }
+  /// Whether Muon takes them.
+  bool muons() const { return kind == TensorKind::hidden || kind == TensorKind::expert; }
 };
 
 /// What the cost model knows of a model: the sizes that were published of it, and its tensors by shape. `tied` holds
@@ -27,6 +29,8 @@ struct ModelShape : ModelConfiguration {
   double parameters() const;
   /// The parameters that Muon takes.
   double muon_parameters() const;
+  /// The FLOPs of Newton–Schulz for each of its matrices once.
+  double newton_schulz_flops(int steps = 5) const;
 };
 
 /// The models that the cost model knows, those of known_models: those of model_names, the four of the Ultra-Scale

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "src/errors.hpp"
-#include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/plan.hpp"
 #include "tools/scale/collective_time.hpp"
@@ -85,7 +84,7 @@ class PlanSum {
       if (const Work* work = std::get_if<Work>(&operation)) {
         phase = work->phase;
         if (phase != phases::momentum && phase != phases::apply && work->flops > 0) {
-          products_.add(*work, setup_.ns_steps, cluster_.accelerator);
+          products_.add(*work, setup_.settings.newton_schulz.steps, cluster_.accelerator);
           if (each_) each_(*work);
         }
       } else if (const Call* call = std::get_if<Call>(&operation)) {
@@ -99,7 +98,7 @@ class PlanSum {
   // The mean over the plans that were added.
   MuonCost cost() const {
     MuonCost cost;
-    cost.ns_steps = setup_.ns_steps;
+    cost.ns_steps = setup_.settings.newton_schulz.steps;
     const double steps = plans_;
     cost.flops = products_.flops / steps;
     cost.transient_bytes = transient_;
@@ -152,7 +151,8 @@ class PlanSum {
     const int ranks = tp ? grid.tp() : grid.dp();
     if (ranks == 1) return;
     const double whole = whole_bytes(call, ranks);
-    const CollectiveSeconds seconds = collective_seconds(call.kind, whole, cluster_, spread_of(tp, ranks));
+    const GroupSpread spread = group_spread(cluster_, ranks, tp ? 1 : dp_stride_);
+    const CollectiveSeconds seconds = collective_seconds(call.kind, whole, cluster_, spread);
     TransferTime& transfer = transfers_[&kind_of(call, phase)];
     transfer.seconds += seconds.total();
     transfer.latency += seconds.latency;
@@ -161,29 +161,15 @@ class PlanSum {
     ++transfer.calls;
   }
 
-  const GroupSpread& spread_of(bool tp, int ranks) {
-    GroupSpread& spread = tp ? tp_spread_ : dp_spread_;
-    if (spread.widths.empty()) spread = group_spread(cluster_, ranks, tp ? 1 : dp_stride_);
-    return spread;
-  }
-
   const MuonSetup& setup_;
   const Cluster& cluster_;
   int dp_stride_;
   const std::function<void(const Work&)>& each_;
-  GroupSpread tp_spread_, dp_spread_;
   std::map<const TermKind*, TransferTime> transfers_;
   ProductTime products_;
   double transient_ = 0;
   int plans_ = 0;
 };
-
-MuonSettings settings_of(const MuonSetup& setup) {
-  MuonSettings settings;
-  settings.newton_schulz.steps = setup.ns_steps;
-  settings.newton_schulz.precision = setup.precision;
-  return settings;
-}
 
 }  // namespace
 
@@ -198,7 +184,7 @@ StageMatrices stage_matrices(const ModelShape& model, int pp, int ep) {
   for (Index layer = 0; layer < layers; ++layer) {
     int number = 0;
     for (const TensorClass& each : model.tensors) {
-      if (each.kind != TensorKind::hidden && each.kind != TensorKind::expert) continue;
+      if (!each.muons()) continue;
       const bool expert = each.kind == TensorKind::expert;
       // As many of each layer's as make up the whole model's in the end.
       Index here = (layer + 1) * each.count / model.layers - layer * each.count / model.layers;
@@ -212,13 +198,12 @@ StageMatrices stage_matrices(const ModelShape& model, int pp, int ep) {
 }
 
 MuonShare muon_share(const ModelShape& model, const TrainingLayout& layout, double flops, int ns_steps) {
-  double once = 0, visited = 0;  // FLOPs of Newton–Schulz, and weights that a token visits
+  const double once = model.newton_schulz_flops(ns_steps);
+  double visited = 0;  // weights, by a token
   for (const TensorClass& each : model.tensors) {
-    if (each.kind != TensorKind::hidden && each.kind != TensorKind::expert) continue;
-    const double count = static_cast<double>(each.count);
-    once += count * newton_schulz_flops(each.shape.rows, each.shape.cols, ns_steps);
+    if (!each.muons()) continue;
     const double chosen = static_cast<double>(model.experts.chosen) / static_cast<double>(model.experts.count);
-    visited += count * each.elements() * (each.kind == TensorKind::expert ? chosen : 1);
+    visited += static_cast<double>(each.count) * each.elements() * (each.kind == TensorKind::expert ? chosen : 1);
   }
   MuonShare share;
   share.steps = ns_steps;
@@ -231,13 +216,12 @@ MuonShare muon_share(const ModelShape& model, const TrainingLayout& layout, doub
 
 MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,
                    const MuonSetup& setup, const Cluster& cluster, const std::function<void(const Work&)>& each) {
-  const MuonSettings settings = settings_of(setup);
   const Layout layout = setup.strategy.lay_out(matrices, Grid().dp(dp).tp(tp), bucket);
-  const std::vector<double> work = setup.strategy.newton_schulz_work(layout, setup.ns_steps);
+  const std::vector<double> work = setup.strategy.newton_schulz_work(layout, setup.settings.newton_schulz.steps);
   const int busiest = static_cast<int>(std::max_element(work.begin(), work.end()) - work.begin());
   PlanSum sum(setup, cluster, dp_stride, each);
   for (int step = 0; step < setup.strategy.period; ++step)
-    sum.add(setup.strategy.optimizer(layout, settings, step)
+    sum.add(setup.strategy.optimizer(layout, setup.settings, step)
                 ->plan(layout, layout.grid.place(layout.grid.rank(busiest, 0))));
   return sum.cost();
 }

@@ -64,9 +64,9 @@ StageMatrices stage_matrices(const ModelShape& model, int pp, int ep = 1);
 
 /// How Muon's step is taken.
 struct MuonSetup {
-  Strategy strategy = owner_by_work();    ///< One of src/optim/strategies.
-  int ns_steps = 5;                       ///< Steps of Newton–Schulz.
-  Precision precision = Precision::bf16;  ///< The precision of Newton–Schulz, and of what is gathered for it.
+  Strategy strategy = owner_by_work();  ///< One of src/optim/strategies.
+  /// Of these count the steps of Newton–Schulz, and its precision, which is that of what is gathered for it.
+  MuonSettings settings = muon_settings(Precision::bf16, 1, Products::eigen);
 };
 
 /// What Muon adds to a step. That gradients are reduced and weights gathered is not part of it, as AdamW with ZeRO-1

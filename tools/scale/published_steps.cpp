@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "src/numerics/newton_schulz.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "tools/scale/muon_cost.hpp"
@@ -44,14 +43,6 @@ PublishedStep megatron_step(const Row& run, Recomputation recomputation) {
           any_extrapolated(step.seconds)};
 }
 
-double newton_schulz_once(const ModelShape& model) {
-  double flops = 0;
-  for (const TensorClass& each : model.tensors)
-    if (each.kind == TensorKind::hidden || each.kind == TensorKind::expert)
-      flops += static_cast<double>(each.count) * newton_schulz_flops(each.shape.rows, each.shape.cols);
-  return flops;
-}
-
 PublishedStep muon_step(const Row& run) {
   const ModelShape& model = model_shape(run.at("model"));
   const TrainingLayout layout = run.at("layout");
@@ -60,7 +51,7 @@ PublishedStep muon_step(const Row& run) {
   const double with_adamw = teraflops.at("adamw"), with_muon = teraflops.at("muon"),
                newton_schulz = teraflops.at("newton_schulz");
   // Tokens per step: Newton–Schulz is this share of the model's own FLOPs, and does not grow with the batch.
-  const double model_flops = newton_schulz_once(model) * with_muon / newton_schulz;
+  const double model_flops = model.newton_schulz_flops() * with_muon / newton_schulz;
   const double adamw_seconds = model_flops / (layout.ranks() * with_adamw * 1e12);
   const MuonCost cost = muon_cost(model, layout, {}, cluster_of("gb300-nvl72"));
   const auto percent = [&](double seconds) { return 100 * seconds / adamw_seconds; };

@@ -418,8 +418,8 @@ class RunModel {
   void add_strategy(MuonWork& work) const {
     MuonSetup setup;
     setup.strategy = run_.strategy;
-    setup.ns_steps = run_.ns_steps;
-    setup.precision = run_.precision;
+    setup.settings.newton_schulz.steps = run_.ns_steps;
+    setup.settings.newton_schulz.precision = run_.precision;
     for (const bool experts : {false, true}) {
       std::vector<Parameter> matrices;
       for (const RunMatrices& each : run_.matrices)

@@ -25,11 +25,10 @@ double layer_bytes(const ModelShape& model, const TrainingLayout& layout, const 
   return bytes / tp;
 }
 
-// One stage of a layout, and how many micro-batches are in flight there; its terms are `explained`, or amounts alone.
+// One stage of a layout, and how many micro-batches are in flight there.
 class StageMemory {
  public:
-  StageMemory(const StepQuestion& of, const Stage& stage, int flight, bool explained)
-      : of_(of), stage_(stage), flight_(flight), explained_(explained) {}
+  StageMemory(const StepQuestion& of, const Stage& stage, int flight) : of_(of), stage_(stage), flight_(flight) {}
 
   std::vector<Term> terms() const {
     std::vector<Term> all;
@@ -56,7 +55,7 @@ class StageMemory {
 
  private:
   Formula in(const char* name, double value, const char* unit, const char* source) const {
-    return explained_ ? Formula({name, value, unit, source}) : value;
+    return of_.in({name, value, unit, source});
   }
   Formula layers() const { return in("layers", real(stage_.layers), "", "of this stage"); }
   Formula in_flight() const { return in("in flight", flight_, "", "1F1B: min(m, pp − stage)"); }
@@ -104,16 +103,7 @@ class StageMemory {
   const StepQuestion& of_;
   Stage stage_;
   int flight_;
-  bool explained_;
 };
-
-std::vector<StageMemory> stages_of(const StepQuestion& of, bool explained) {
-  std::vector<StageMemory> all;
-  int stage = 0;
-  for (const Stage& each : fill_stages(of.model, of.layout.pp, of.software))
-    all.emplace_back(of, each, std::min(of.layout.accumulation, of.layout.pp - stage++), explained);
-  return all;
-}
 
 // Without what can be taken back.
 std::vector<Term> firm(std::vector<Term> terms) {
@@ -125,18 +115,23 @@ std::vector<Term> firm(std::vector<Term> terms) {
 }  // namespace
 
 std::vector<Term> stage_bytes(const StepQuestion& question, int stage) {
-  return stages_of(question, true).at(static_cast<std::size_t>(stage)).terms();
+  const TrainingLayout& layout = question.layout;
+  const std::vector<Stage> stages = fill_stages(question.model, layout.pp, question.software);
+  const int flight = std::min(layout.accumulation, layout.pp - stage);
+  return StageMemory(question, stages.at(static_cast<std::size_t>(stage)), flight).terms();
 }
 
 std::vector<Term> training_bytes(const StepQuestion& question) {
+  const StepQuestion amounts = question.unexplained();
   std::vector<double> sums;
-  for (const StageMemory& each : stages_of(question, false)) sums.push_back(total(firm(each.terms())));
+  for (int stage = 0; stage < question.layout.pp; ++stage) sums.push_back(total(firm(stage_bytes(amounts, stage))));
   return firm(stage_bytes(question, static_cast<int>(std::max_element(sums.begin(), sums.end()) - sums.begin())));
 }
 
 double peak_bytes(const StepQuestion& question) {
+  const StepQuestion amounts = question.unexplained();
   double most = 0;
-  for (const StageMemory& each : stages_of(question, false)) most = std::max(most, total(each.terms()));
+  for (int stage = 0; stage < question.layout.pp; ++stage) most = std::max(most, total(stage_bytes(amounts, stage)));
   return most;
 }
 

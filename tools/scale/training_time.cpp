@@ -95,15 +95,10 @@ TermInput within(const char* name, double value, const char* source, double low,
   return input;
 }
 
-// What a stage does; its formulas are `explained`, or values alone.
 class StageFormulas {
  public:
-  StageFormulas(const StepQuestion& of, const Stage& stage, bool last, bool explained)
-      : of_(of),
-        stage_(stage),
-        last_(last),
-        explained_(explained),
-        held_(stage_parameters(of.model, of.layout, stage)) {}
+  StageFormulas(const StepQuestion& of, const Stage& stage, bool last)
+      : of_(of), stage_(stage), last_(last), held_(stage_parameters(of.model, of.layout, stage)) {}
 
   // What the accelerator does for `m` micro-batches, forward and backward, one after the other.
   std::vector<Term> slots(const Formula& m) const {
@@ -189,9 +184,9 @@ class StageFormulas {
   Formula layers() const { return in("layers", real(stage_.layers), "", "the stage that takes longest"); }
 
  private:
-  Formula in(const TermInput& named) const { return explained_ ? Formula(named) : named.value; }
+  Formula in(const TermInput& named) const { return of_.in(named); }
   Formula in(const char* name, double value, const char* unit, const char* source) const {
-    return in({name, value, unit, source});
+    return of_.in({name, value, unit, source});
   }
   TermInput tp_size() const { return within("tp", of_.layout.tp, kLayout, 1, kMostTp); }
   TermInput width() const { return within("width", real(of_.model.width), kShape, kNarrowest, kWidest); }
@@ -245,7 +240,7 @@ class StageFormulas {
 
   const StepQuestion& of_;
   const Stage& stage_;
-  bool last_, explained_;
+  bool last_;
   double held_;
 };
 
@@ -257,44 +252,12 @@ struct StageSeconds {
   double slot() const { return std::max(accelerator, host); }
 };
 
-struct Step {
-  const StepQuestion& of;
-  std::vector<Stage> stages;
-  std::vector<StageSeconds> seconds;  // of each stage
-  std::size_t slowest = 0, last = 0;  // the stages with the longest slot and with the longest ending
-  double all_slots = 0;               // their sum
-  double over_gibibytes = 0;          // that the fullest stage has too much
-
-  explicit Step(const StepQuestion& question) : of(question), stages(fill_stages(of.model, of.layout.pp, of.software)) {
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      const StageFormulas formulas = formulas_of(i, false);
-      StageSeconds each{total(formulas.slots(1)), formulas.host().value};
-      each.ending = total(formulas.ending(each.slot()));
-      all_slots += each.slot();
-      seconds.push_back(each);
-      if (each.slot() > seconds[slowest].slot()) slowest = i;
-      if (each.ending > seconds[last].ending) last = i;
-    }
-    const double card = of.cluster.accelerator.memory_bytes * kCardShare;
-    // In pipelines over several nodes, too much memory shows as a stall of another kind, which is not modelled.
-    if (of.software.remap_seconds_per_gibibyte > 0 && (of.layout.pp == 1 || of.layout.nodes == 1))
-      over_gibibytes = std::max(0.0, peak_bytes(of) - card) / kGibibyte;
-  }
-
-  StageFormulas formulas_of(std::size_t stage, bool explained) const {
-    return {of, stages[stage], stage + 1 == stages.size(), explained};
-  }
-  Formula micro_batches() const { return Formula({"m", static_cast<double>(of.layout.accumulation), "", kLayout}); }
-  Formula fill() const {
-    return (Formula({"all stages' slots", all_slots, "s", "one micro-batch through all stages"}) -
-            Formula({"the longest", seconds[slowest].slot(), "s", "the terms above, of one micro-batch"})) /
-           Formula({"chunks", static_cast<double>(of.layout.chunks), "", kLayout});
-  }
-  Formula remap() const {
-    return micro_batches() * Formula({"GiB beyond the card", over_gibibytes, "", "the fullest stage"}) *
-           Formula({"seconds", of.software.remap_seconds_per_gibibyte, "s", kFitted});
-  }
-};
+// What the fullest stage has too much, where that costs time. In pipelines over several nodes it shows as a stall of
+// another kind, which is not modelled.
+double over_gibibytes(const StepQuestion& of) {
+  if (of.software.remap_seconds_per_gibibyte <= 0 || (of.layout.pp > 1 && of.layout.nodes > 1)) return 0;
+  return std::max(0.0, peak_bytes(of) - of.cluster.accelerator.memory_bytes * kCardShare) / kGibibyte;
+}
 
 StepPrediction completed(const StepQuestion& question, StepPrediction prediction) {
   const TrainingLayout& layout = question.layout;
@@ -317,27 +280,47 @@ void exchange_moments(const StepQuestion& question, std::vector<Term>& bytes) {
 }  // namespace
 
 std::vector<Term> training_seconds(const StepQuestion& question) {
-  const Step step(question);
-  const StageSeconds& slowest = step.seconds[step.slowest];
-  const Formula m = step.micro_batches();
-  const StageFormulas formulas = step.formulas_of(step.slowest, true);
+  const StepQuestion amounts = question.unexplained();
+  const std::vector<Stage> stages = fill_stages(question.model, question.layout.pp, question.software);
+  const auto formulas_of = [&stages](const StepQuestion& of, std::size_t stage) {
+    return StageFormulas(of, stages[stage], stage + 1 == stages.size());
+  };
+  std::vector<StageSeconds> seconds;  // of each stage
+  std::size_t slowest = 0, last = 0;  // the stages with the longest slot and with the longest ending
+  double all_slots = 0;               // their sum
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const StageFormulas formulas = formulas_of(amounts, i);
+    StageSeconds each{total(formulas.slots(1)), formulas.host().value};
+    each.ending = total(formulas.ending(each.slot()));
+    all_slots += each.slot();
+    seconds.push_back(each);
+    if (each.slot() > seconds[slowest].slot()) slowest = i;
+    if (each.ending > seconds[last].ending) last = i;
+  }
+
+  const auto in = [&question](const TermInput& named) { return question.in(named); };
+  const auto& [accelerator, host, ending] = seconds[slowest];
+  const Formula m = in({"m", real(question.layout.accumulation), "", kLayout});
+  const StageFormulas formulas = formulas_of(question, slowest);
   std::vector<Term> terms = formulas.slots(m);
-  if (slowest.host > slowest.accelerator)
-    terms.push_back(term_of(slow_path(question) ? terms::slow_host : terms::host,
-                            m * (formulas.host() - Formula({"accelerator", slowest.accelerator, "s",
-                                                            "the terms above, of one micro-batch"}))));
-  if (step.stages.size() > 1) terms.push_back(term_of(terms::fill_and_drain, step.fill()));
-  if (step.over_gibibytes > 0) terms.push_back(term_of(terms::memory_mapped, step.remap()));
-  for (Term& term : step.formulas_of(step.last, true).ending(step.seconds[step.last].slot()))
-    terms.push_back(std::move(term));
+  if (host > accelerator)
+    terms.push_back(
+        term_of(slow_path(question) ? terms::slow_host : terms::host,
+                m * (formulas.host() - in({"accelerator", accelerator, "s", "the terms above, of one micro-batch"}))));
+  if (stages.size() > 1)
+    terms.push_back(term_of(terms::fill_and_drain,
+                            (in({"all stages' slots", all_slots, "s", "one micro-batch through all stages"}) -
+                             in({"the longest", seconds[slowest].slot(), "s", "the terms above, of one micro-batch"})) /
+                                in({"chunks", real(question.layout.chunks), "", kLayout})));
+  if (const double over = over_gibibytes(question); over > 0)
+    terms.push_back(
+        term_of(terms::memory_mapped, m * in({"GiB beyond the card", over, "", "the fullest stage"}) *
+                                          in({"seconds", question.software.remap_seconds_per_gibibyte, "s", kFitted})));
+  for (Term& term : formulas_of(question, last).ending(seconds[last].slot())) terms.push_back(std::move(term));
   return terms;
 }
 
-double step_seconds(const StepQuestion& question) {
-  const Step step(question);
-  return step.micro_batches().value * step.seconds[step.slowest].slot() + step.fill().value + step.remap().value +
-         step.seconds[step.last].ending;
-}
+double step_seconds(const StepQuestion& question) { return total(training_seconds(question.unexplained())); }
 
 StepPrediction predict_adamw(const StepQuestion& question) {
   StepPrediction prediction;

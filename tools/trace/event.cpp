@@ -37,10 +37,9 @@ const char* event_class_name(EventClass event_class) {
 
 EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name) {
   if (dialect == TraceDialect::pytorch) return classify_pytorch(category, name);
-  if (category == "computation") return EventClass::computation;
-  if (category == "communication") return EventClass::communication;
-  if (category == "step") return EventClass::step;
-  if (category == "transfer") return EventClass::transfer;
+  for (const EventClass each :
+       {EventClass::computation, EventClass::communication, EventClass::step, EventClass::transfer})
+    if (category == event_class_name(each)) return each;
   return category == "phase" ? EventClass::host_range : EventClass::other;
 }
 

@@ -25,9 +25,7 @@ struct Request {
 };
 
 int print_summary(const Request& request) {
-  std::vector<std::string> paths;
-  for (const std::string& path : request.files) append(paths, trace_paths(path));
-  const Summary summary = summarize(read_traces(paths));
+  const Summary summary = summarize(read_traces(request.files));
   print_as(
       request.json, [&] { return summary_json(summary); }, [&] { return summary_text(summary); });
   return 0;

@@ -191,18 +191,7 @@ void require_same_run(const std::vector<TraceFile>& files) {
   }
 }
 
-}  // namespace
-
-TraceFile read_trace(const std::string& path) {
-  TraceInput input(path);
-  return TraceBuilder(path, input).build();
-}
-
-TraceFile read_trace_text(const std::string& name, std::string text) {
-  TraceInput input(name, std::move(text));
-  return TraceBuilder(name, input).build();
-}
-
+// The files that a path stands for: itself, or those in a folder.
 std::vector<std::string> trace_paths(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return {path};
@@ -221,9 +210,23 @@ std::vector<std::string> trace_paths(const std::string& path) {
   return paths;
 }
 
+}  // namespace
+
+TraceFile read_trace(const std::string& path) {
+  TraceInput input(path);
+  return TraceBuilder(path, input).build();
+}
+
+TraceFile read_trace_text(const std::string& name, std::string text) {
+  TraceInput input(name, std::move(text));
+  return TraceBuilder(name, input).build();
+}
+
 std::vector<TraceFile> read_traces(const std::vector<std::string>& paths) {
+  std::vector<std::string> all;
+  for (const std::string& path : paths) append(all, trace_paths(path));
   std::vector<TraceFile> files;
-  for (const std::string& path : paths) files.push_back(read_trace(path));
+  for (const std::string& path : all) files.push_back(read_trace(path));
   if (files.size() > 1) require_same_run(files);
   return files;
 }

@@ -15,12 +15,10 @@ TraceFile read_trace(const std::string& path);
 /// Reads one from a text in memory; `name` stands for it in errors.
 TraceFile read_trace_text(const std::string& name, std::string text);
 
-/// The files that a path stands for: itself, or where it is a folder with a trace per rank, all files in it
-/// that end in .json or .json.gz. Throws UsageError for a folder without any.
-std::vector<std::string> trace_paths(const std::string& path);
-
-/// Reads several files of one run. Throws UsageError, one sentence, also when they don't belong together: two of the
-/// same rank, world sizes or dialects that differ, ranks outside the world, or clocks that never overlap.
+/// Reads several files of one run. A folder with a trace per rank stands for all files in it that end in .json or
+/// .json.gz, in the order of their names. Throws UsageError, one sentence, also for a folder without any, and when
+/// files don't belong together: two of the same rank, world sizes or dialects that differ, ranks outside the world, or
+/// clocks that never overlap.
 std::vector<TraceFile> read_traces(const std::vector<std::string>& paths);
 
 }  // namespace muonwalk::sim

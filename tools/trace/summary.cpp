@@ -21,6 +21,19 @@ bool computes(const TraceFile& file, const TraceEvent& event) {
   return name.rfind("c10d::", 0) != 0 && name != "record_param_comms";
 }
 
+// The time that an event counts into, by the basis of its rank's times.
+enum class CountedAs { computation, communication, copy, nothing };
+CountedAs counted_as(const TraceFile& file, const TraceEvent& event, TimeBasis basis) {
+  if (basis == TimeBasis::none) return CountedAs::nothing;
+  if (event.event_class == communication_class(basis)) return CountedAs::communication;
+  if (event.event_class == EventClass::transfer) return CountedAs::communication;
+  if (event.event_class == EventClass::copy) return CountedAs::copy;
+  if (basis != TimeBasis::host)
+    return event.event_class == EventClass::computation ? CountedAs::computation : CountedAs::nothing;
+  return event.event_class == EventClass::host_operator && computes(file, event) ? CountedAs::computation
+                                                                                 : CountedAs::nothing;
+}
+
 void add_optional(std::optional<std::int64_t>& sum, std::optional<std::int64_t> more) {
   sum = sum && more ? std::optional<std::int64_t>(*sum + *more) : std::nullopt;
 }
@@ -307,17 +320,6 @@ TimeBasis time_basis(const TraceFile& file, int rank) {
     collectives = collectives || event.event_class == EventClass::host_collective;
   }
   return collectives ? TimeBasis::host : TimeBasis::none;
-}
-
-CountedAs counted_as(const TraceFile& file, const TraceEvent& event, TimeBasis basis) {
-  if (basis == TimeBasis::none) return CountedAs::nothing;
-  if (event.event_class == communication_class(basis)) return CountedAs::communication;
-  if (event.event_class == EventClass::transfer) return CountedAs::communication;
-  if (event.event_class == EventClass::copy) return CountedAs::copy;
-  if (basis != TimeBasis::host)
-    return event.event_class == EventClass::computation ? CountedAs::computation : CountedAs::nothing;
-  return event.event_class == EventClass::host_operator && computes(file, event) ? CountedAs::computation
-                                                                                 : CountedAs::nothing;
 }
 
 EventClass communication_class(TimeBasis basis) {

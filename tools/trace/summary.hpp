@@ -34,12 +34,6 @@ enum class TimeBasis {
 /// What the times of a rank are made from, by the events that it has.
 TimeBasis time_basis(const TraceFile& file, int rank);
 
-/// The time that an event counts into.
-enum class CountedAs { computation, communication, copy, nothing };
-
-/// What an event of a rank counts as, by the basis of that rank's times.
-CountedAs counted_as(const TraceFile& file, const TraceEvent& event, TimeBasis basis);
-
 /// The moments in which a rank computes, communicates, copies; where nothing is known, all are empty.
 struct RankTimes {
   TimeBasis basis = TimeBasis::none;  ///< What the times are made from.

@@ -51,17 +51,11 @@ std::optional<std::int64_t> fixed_point_as_ns(const std::string& digits) {
 
 }  // namespace
 
-struct TraceInput::Stream {
-  gzFile file = nullptr;  // none for a text in memory
-  std::string text;       // the text, or the piece that was read last
-};
-
-TraceInput::TraceInput(const std::string& name, std::string text) : path_(name), stream_(std::make_unique<Stream>()) {
-  std::string& all = stream_->text = std::move(text);
-  setg(all.data(), all.data(), all.data() + all.size());
+TraceInput::TraceInput(const std::string& name, std::string text) : path_(name), text_(std::move(text)) {
+  setg(text_.data(), text_.data(), text_.data() + text_.size());
 }
 
-TraceInput::TraceInput(const std::string& path) : path_(path), stream_(std::make_unique<Stream>()) {
+TraceInput::TraceInput(const std::string& path) : path_(path) {
   if (is_unfinished_name(path)) throw unreadable(path, "a run that was killed left it unfinished");
   // Without O_NONBLOCK, opening a named pipe would wait for a writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -75,30 +69,30 @@ TraceInput::TraceInput(const std::string& path) : path_(path), stream_(std::make
                            : !S_ISREG(status.st_mode) ? "it is not a regular file"
                                                       : "it is empty");
   }
-  stream_->file = gzdopen(descriptor, "rb");  // reads files that are not compressed as they are
-  if (stream_->file == nullptr) {
+  file_ = gzdopen(descriptor, "rb");  // reads files that are not compressed as they are
+  if (file_ == nullptr) {
     ::close(descriptor);
     throw unreadable(path, "there is no memory left for decompressing it");
   }
-  gzbuffer(stream_->file, kPiece);
-  stream_->text.resize(kPiece);
+  gzbuffer(file_, kPiece);
+  text_.resize(kPiece);
 }
 
 TraceInput::~TraceInput() {
-  if (stream_->file != nullptr) gzclose_r(stream_->file);
+  if (file_ != nullptr) gzclose_r(file_);
 }
 
 TraceInput::int_type TraceInput::underflow() {
-  if (stream_->file == nullptr) return traits_type::eof();
+  if (file_ == nullptr) return traits_type::eof();
   if (position() - token_began_ > kMostTokenBytes)
     throw unreadable(path_, fmt::format("from byte {} on, more than {} MiB follow without an end of the text or number",
                                         token_began_, kMostTokenBytes >> 20));
   before_ = position();
-  char* const piece = stream_->text.data();
-  const int got = gzread(stream_->file, piece, kPiece);
+  char* const piece = text_.data();
+  const int got = gzread(file_, piece, kPiece);
   setg(piece, piece, piece + std::max(0, got));
   int code = Z_OK;
-  const char* reason = gzerror(stream_->file, &code);
+  const char* reason = gzerror(file_, &code);
   if (got < 0)
     throw unreadable(path_, code == Z_ERRNO
                                 ? std::strerror(errno)

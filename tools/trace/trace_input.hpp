@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <streambuf>
 #include <string>
 #include <utility>
+
+struct gzFile_s;  // zlib's, kept out of this header
 
 namespace muonwalk::sim {
 
@@ -18,6 +19,8 @@ class TraceInput : public std::streambuf {
   explicit TraceInput(const std::string& path);
   /// Reads from a text in memory, which is not compressed. Errors call it `name`.
   TraceInput(const std::string& name, std::string text);
+  TraceInput(const TraceInput&) = delete;
+  TraceInput& operator=(const TraceInput&) = delete;
   ~TraceInput() override;
 
   /// Tells whether all bytes have been read.
@@ -35,9 +38,9 @@ class TraceInput : public std::streambuf {
   int_type underflow() override;
 
  private:
-  struct Stream;  // zlib's, kept out of this header
   std::string path_;
-  std::unique_ptr<Stream> stream_;
+  gzFile_s* file_ = nullptr;  // none for a text in memory
+  std::string text_;          // the text, or the piece that was read last
   std::int64_t before_ = 0, token_began_ = 0;
 };
 

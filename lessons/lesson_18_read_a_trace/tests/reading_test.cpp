@@ -134,7 +134,7 @@ TEST_CASE("a recorded run: the calls and bytes of its trace are those of its led
                                  {"rank 1, all_gather of float32 in [0, 1]: calls", 1}};
   CHECK(first_difference(ledger_counts(run), expected) == "");
   CHECK(first_difference(call_counts(summary), expected) == "");
-  const RunTotals totals = totals_of(file, summary);
+  const ComparedRun totals = compared_run("AdamW", Grid().dp(2), file, summary, 0);
   CHECK(totals.calls == 2);
   CHECK(totals.events_by_name == 4);  // on each rank the phase and the call; the slices of computation are left out
   CHECK(totals.sent_bytes == 16);
@@ -201,14 +201,14 @@ TEST_CASE("own runs: bytes of dp 2 × tp 2 against dp 4, and state by the copy")
   adamw.optimizer = "AdamW";
   muon.optimizer = "Muon";
   adamw.grid = Grid().dp(4);
-  adamw.totals.sent_bytes = 400;
+  adamw.sent_bytes = 400;
   adamw.state_elements = 80;  // four copies of 20
   muon.grid = Grid().dp(2).tp(2);
-  muon.totals.sent_bytes = 100;
+  muon.sent_bytes = 100;
   muon.state_elements = 10;
   ComparedRun equal = muon;
   equal.grid = Grid().dp(4);
-  equal.totals.sent_bytes = 600;
+  equal.sent_bytes = 600;
   const OwnRuns own = own_runs({adamw, equal, muon});
   REQUIRE(own.bytes_ratio);
   CHECK(*own.bytes_ratio == 0.25);

@@ -188,7 +188,7 @@ TEST_CASE("group_spread: every rank is somewhere, and links are shared by as man
           for (int i = 0; i < ranks; ++i) ++in_node[static_cast<std::size_t>(i * stride / cluster.node())];
           CHECK(spread.widths[0] == in_node[0]);
           CHECK(spread.widths[0] * spread.widths[1] == ranks);
-          CHECK(spread.within(1) == spread.widths[0]);
+          CHECK(spread.inside[1] == spread.widths[0]);
           CHECK(spread.sharing[0] == 1);
           CHECK(spread.sharing[1] == cluster.node() / in_node[0]);
         }

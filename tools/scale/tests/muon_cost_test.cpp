@@ -43,7 +43,7 @@ double seconds_of(const MuonCost& cost, const TermKind* kind) {
 MuonSetup setup_of(const Strategy& strategy, Precision precision = Precision::bf16) {
   MuonSetup setup;
   setup.strategy = strategy;
-  setup.precision = precision;
+  setup.settings.newton_schulz.precision = precision;
   return setup;
 }
 
@@ -105,13 +105,13 @@ TEST_CASE("muon_cost: random layouts: FLOPs of the busiest rank are those of the
       if (!takes(strategy, layout, c.settings)) continue;
       if (strategy.letter == 'g' || strategy.letter == 'h') continue;  // whose pieces have FLOPs of their own
       MuonSetup setup = setup_of(strategy, c.settings.newton_schulz.precision);
-      setup.ns_steps = c.settings.newton_schulz.steps;
+      setup.settings.newton_schulz.steps = c.settings.newton_schulz.steps;
       const MuonCost cost = muon_cost(c.parameters, c.grid.dp(), c.grid.tp(), c.grid.tp(), c.options.bucket_capacity,
                                       setup, plain_cluster());
       double most = 0;
       for (int dp = 0; dp < c.grid.dp(); ++dp) {
         MuonSettings settings;
-        settings.newton_schulz.steps = setup.ns_steps;
+        settings.newton_schulz.steps = setup.settings.newton_schulz.steps;
         const double own =
             flops(strategy.optimizer(layout, settings, 0)->plan(layout, c.grid.place(c.grid.rank(dp, 0))),
                   phases::orthogonalize);

@@ -79,10 +79,7 @@ TEST_CASE("muonwalk-trace summary: what it prints is of all its files, in every 
       runs.three, {runs.ranks}, {runs.lesson}, {runs.rich}, {runs.three[2], runs.three[0]}};
   for (const Words& files : asked) {
     CAPTURE(files.front());
-    Words paths;
-    for (const std::string& file : files)
-      for (const std::string& path : trace_paths(file)) paths.push_back(path);
-    const Summary summary = summarize(read_traces(paths));
+    const Summary summary = summarize(read_traces(files));
     const Words words = plus({"summary"}, files);
     CHECK(printed(words) == text_of_lines(summary_text(summary)));
     CHECK(printed(plus(words, {"--json"})) == summary_json(summary));

@@ -269,10 +269,16 @@ TEST_CASE("reading: limits are those that are said, to the last one") {
 
 TEST_CASE("reading: of a folder, files that end as traces do are read in the order of their names, and no others") {
   TemporaryFolder folder;
-  for (const char* name : {"b.json", "a.json.gz", "c.txt", ".json", "json", "d.json.old"})
-    write_text(folder.file(name), "");
-  CHECK(trace_paths(folder.path()) == std::vector<std::string>{folder.file("a.json.gz"), folder.file("b.json")});
-  CHECK(trace_paths(folder.file("c.txt")) == std::vector<std::string>{folder.file("c.txt")});
+  for (const char* name : {".json", "json", "d.json.old"}) write_text(folder.file(name), "");
+  TraceWriting(1, 2).kernel("gemm", 0, 10).write(folder.file("a.json.gz"));
+  for (const char* name : {"b.json", "c.txt"}) TraceWriting(0, 2).kernel("gemm", 0, 10).write(folder.file(name));
+  const auto read_of = [](const std::string& path) {
+    std::vector<std::string> paths;
+    for (const TraceFile& file : read_traces({path})) paths.push_back(file.path);
+    return paths;
+  };
+  CHECK(read_of(folder.path()) == std::vector<std::string>{folder.file("a.json.gz"), folder.file("b.json")});
+  CHECK(read_of(folder.file("c.txt")) == std::vector<std::string>{folder.file("c.txt")});
 }
 
 TEST_CASE("reading: runs whose files differ: the first file speaks for all of them, and events of one kind add up") {
