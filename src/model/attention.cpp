@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/layout/slicing.hpp"
 #include "src/model/exponential.hpp"
 #include "src/model/lane_sum.hpp"
 #include "src/numerics/products.hpp"
@@ -80,25 +81,20 @@ void add_kv_gradient(const HeadCut& cut, const Sharers& sharers, const Matrix& d
   Matrix here(cut.kv_heads * cut.width, x.cols());
   for (Index kv = 0; kv < cut.kv_heads; ++kv) {
     const Matrix sum = sum_of_leaves(slots_of_head, [&](Index i) {
-      Matrix leaf(cut.width, x.cols());
       const Index col = (kv * slots_of_head + i) * cut.width;
-      chain_product_left_transposed(part_of(d_slots, 0, x.rows(), col, cut.width), x, leaf, Sums::begin,
-                                    sharers.threads());
-      return leaf;
+      return chain_product(transposed(part_of(d_slots, 0, x.rows(), col, cut.width)), x, sharers.threads());
     });
     std::copy_n(sum.data(), sum.size(), here.data() + kv * sum.size());
   }
   if (!cut.replicated) return add_onto(gradient, here);
   const Matrix all = sharers.all_gather_rows(std::move(here));
   const Index heads = gradient.rows() / cut.width, sharers_of_head = sharers.size() / heads;
-  const Index size = cut.width * x.cols();
   for (Index kv = 0; kv < heads; ++kv) {
     const Matrix sum = sum_of_leaves(sharers_of_head, [&](Index i) {
-      Matrix leaf(cut.width, x.cols());
-      std::copy_n(all.data() + (kv * sharers_of_head + i) * size, size, leaf.data());
-      return leaf;
+      const Index row = (kv * sharers_of_head + i) * cut.width;
+      return row_slice(all, {row, row + cut.width});
     });
-    add_onto(gradient.data() + kv * size, sum.data(), size);
+    add_onto(gradient.data() + kv * sum.size(), sum.data(), sum.size());
   }
 }
 
@@ -137,15 +133,10 @@ Matrix attention(const HeadCut& cut, const LayerTensors& tensors, const RotaryAn
                  const Matrix& x, AttentionSaved& saved) {
   const Index rows = x.rows(), kv_width = cut.kv_heads * cut.width;
   const int threads = sharers.threads();
-  saved.query = Matrix(rows, cut.heads * cut.width);
-  saved.key = Matrix(rows, kv_width);
-  saved.value = Matrix(rows, kv_width);
   const Index first_row = cut.first_kv * cut.width;
-  chain_product_right_transposed(x, tensors.query, saved.query, Sums::begin, threads);
-  chain_product_right_transposed(x, part_of(tensors.key, first_row, kv_width, 0, x.cols()), saved.key, Sums::begin,
-                                 threads);
-  chain_product_right_transposed(x, part_of(tensors.value, first_row, kv_width, 0, x.cols()), saved.value, Sums::begin,
-                                 threads);
+  saved.query = chain_product(x, transposed(tensors.query), threads);
+  saved.key = chain_product(x, transposed(part_of(tensors.key, first_row, kv_width, 0, x.cols())), threads);
+  saved.value = chain_product(x, transposed(part_of(tensors.value, first_row, kv_width, 0, x.cols())), threads);
   rotate(saved.query, angles);
   rotate(saved.key, angles);
 
@@ -157,8 +148,8 @@ Matrix attention(const HeadCut& cut, const LayerTensors& tensors, const RotaryAn
     for (Index first = 0; first < cut.tokens; first += kQueryRows) {
       const Index some = std::min(kQueryRows, cut.tokens - first), seen = first + some;
       const MatrixView scores = part_of(saved.probabilities, at.first_probs + first, some, 0, seen);
-      chain_product_right_transposed(part_of(saved.query, at.first_row + first, some, at.query_col, cut.width),
-                                     part_of(saved.key, at.first_row, seen, at.kv_col, cut.width), scores);
+      chain_product(part_of(saved.query, at.first_row + first, some, at.query_col, cut.width),
+                    transposed(part_of(saved.key, at.first_row, seen, at.kv_col, cut.width)), scores);
       softmax_up_to_itself(scores.data, first, some, cut.tokens, scale);
       chain_product(scores, part_of(saved.value, at.first_row, seen, at.kv_col, cut.width),
                     part_of(saved.mixed, at.first_row + first, some, at.query_col, cut.width));
@@ -167,10 +158,8 @@ Matrix attention(const HeadCut& cut, const LayerTensors& tensors, const RotaryAn
 
   const Index piece = saved.mixed.cols() / cut.pieces;
   Matrix out = sum_of_leaves(cut.pieces, [&](Index p) {
-    Matrix leaf(rows, x.cols());
-    chain_product_right_transposed(part_of(saved.mixed, 0, rows, p * piece, piece),
-                                   part_of(tensors.output, 0, x.cols(), p * piece, piece), leaf, Sums::begin, threads);
-    return leaf;
+    return chain_product(part_of(saved.mixed, 0, rows, p * piece, piece),
+                         transposed(part_of(tensors.output, 0, x.cols(), p * piece, piece)), threads);
   });
   sharers.leave_forward(out);
   return out;
@@ -181,9 +170,8 @@ Matrix attention_backward(const HeadCut& cut, const LayerTensors& tensors, const
                           LayerTensors& gradients) {
   const Index rows = x.rows();
   const int threads = sharers.threads();
-  chain_product_left_transposed(d_out, saved.mixed, gradients.output, Sums::go_on, threads);
-  Matrix d_mixed(rows, saved.mixed.cols());
-  chain_product(d_out, tensors.output, d_mixed, Sums::begin, threads);
+  chain_product(transposed(d_out), saved.mixed, gradients.output, Sums::go_on, threads);
+  const Matrix d_mixed = chain_product(d_out, tensors.output, threads);
 
   Matrix d_query(rows, saved.query.cols()), d_key(rows, cut.slots * cut.width), d_value(rows, cut.slots * cut.width);
   Matrix d_scores(cut.tokens, cut.tokens);
@@ -193,35 +181,33 @@ Matrix attention_backward(const HeadCut& cut, const LayerTensors& tensors, const
       const Index some = std::min(kQueryRows, cut.tokens - first), seen = first + some;
       const MatrixView scores = part_of(d_scores, 0, some, 0, seen);
       const ConstMatrixView probabilities = part_of(saved.probabilities, at.first_probs + first, some, 0, seen);
-      const ConstMatrixView d_some =
-          part_of(static_cast<const Matrix&>(d_mixed), at.first_row + first, some, at.query_col, cut.width);
-      chain_product_right_transposed(d_some, part_of(saved.value, at.first_row, seen, at.kv_col, cut.width), scores);
+      const ConstMatrixView d_some = part_of(d_mixed, at.first_row + first, some, at.query_col, cut.width);
+      chain_product(d_some, transposed(part_of(saved.value, at.first_row, seen, at.kv_col, cut.width)), scores);
       softmax_backward(probabilities.data, scores.data, first, some, cut.tokens, scale);
       chain_product(scores, part_of(saved.key, at.first_row, seen, at.kv_col, cut.width),
                     part_of(d_query, at.first_row + first, some, at.query_col, cut.width));
-      chain_product_left_transposed(scores, part_of(saved.query, at.first_row + first, some, at.query_col, cut.width),
-                                    part_of(d_key, at.first_row, seen, at.slot_col, cut.width), Sums::go_on);
-      chain_product_left_transposed(probabilities, d_some, part_of(d_value, at.first_row, seen, at.slot_col, cut.width),
-                                    Sums::go_on);
+      chain_product(transposed(scores), part_of(saved.query, at.first_row + first, some, at.query_col, cut.width),
+                    part_of(d_key, at.first_row, seen, at.slot_col, cut.width), Sums::go_on);
+      chain_product(transposed(probabilities), d_some, part_of(d_value, at.first_row, seen, at.slot_col, cut.width),
+                    Sums::go_on);
     }
   });
   rotate_back(d_query, angles);
   rotate_back(d_key, angles);
 
-  chain_product_left_transposed(d_query, x, gradients.query, Sums::go_on, threads);
+  chain_product(transposed(d_query), x, gradients.query, Sums::go_on, threads);
   add_kv_gradient(cut, sharers, d_key, x, gradients.key);
   add_kv_gradient(cut, sharers, d_value, x, gradients.value);
 
   const Index piece = d_query.cols() / cut.pieces, slots = cut.slots / cut.pieces;
   Matrix d_x = sum_of_leaves(cut.pieces, [&](Index p) {
-    Matrix leaf(rows, x.cols());
-    chain_product(part_of(static_cast<const Matrix&>(d_query), 0, rows, p * piece, piece),
-                  part_of(tensors.query, p * piece, piece, 0, x.cols()), leaf, Sums::begin, threads);
+    Matrix leaf = chain_product(part_of(d_query, 0, rows, p * piece, piece),
+                                part_of(tensors.query, p * piece, piece, 0, x.cols()), threads);
     for (Index slot = p * slots; slot < (p + 1) * slots; ++slot) {
       const Index row = (cut.first_kv + cut.kv_of(slot)) * cut.width;
       for (const auto& [d, tensor] : {std::pair{&d_key, &tensors.key}, {&d_value, &tensors.value}})
-        chain_product(part_of(static_cast<const Matrix&>(*d), 0, rows, slot * cut.width, cut.width),
-                      part_of(*tensor, row, cut.width, 0, x.cols()), leaf, Sums::go_on, threads);
+        chain_product(part_of(*d, 0, rows, slot * cut.width, cut.width), part_of(*tensor, row, cut.width, 0, x.cols()),
+                      leaf, Sums::go_on, threads);
     }
     return leaf;
   });

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "src/layout/slicing.hpp"
 #include "src/model/exponential.hpp"
 #include "src/model/lane_sum.hpp"
 #include "src/numerics/products.hpp"
@@ -46,12 +47,10 @@ void for_each_slot(const ExpertsSaved& saved, const Work& work) {
 Matrix at_experts(const Sharers& sharers, Matrix slots, Index blocks,
                   const std::function<Matrix(std::size_t block, Matrix rows)>& expert) {
   Matrix all = sharers.exchange_rows(std::move(slots));
-  const Index rows = all.rows() / blocks, size = rows * all.cols();
+  const Index rows = all.rows() / blocks;
   for (Index block = 0; block < blocks; ++block) {
-    Matrix some(rows, all.cols());
-    std::copy_n(all.data() + block * size, size, some.data());
-    some = expert(static_cast<std::size_t>(block), std::move(some));
-    std::copy_n(some.data(), size, all.data() + block * size);
+    const Matrix some = expert(static_cast<std::size_t>(block), row_slice(all, {block * rows, (block + 1) * rows}));
+    std::copy_n(some.data(), some.size(), all.data() + block * some.size());
   }
   return sharers.exchange_rows(std::move(all));
 }
@@ -61,9 +60,8 @@ Matrix at_experts(const Sharers& sharers, Matrix slots, Index blocks,
 Matrix mixture_of_experts(const GptConfig& config, const LayerTensors& tensors, const Sharers& sharers, const Matrix& x,
                           ExpertsSaved& saved) {
   const Index width = x.cols();
-  Matrix scores(x.rows(), config.experts);
-  chain_product_right_transposed(x, tensors.router, scores, Sums::begin, sharers.threads());
-  route_rows(scores, config.chosen, config.capacity(x.rows()), saved);
+  route_rows(chain_product(x, transposed(tensors.router), sharers.threads()), config.chosen, config.capacity(x.rows()),
+             saved);
 
   Matrix slots(static_cast<Index>(saved.slots.size()), width);
   for_each_slot(saved, [&](Index slot, Index row, Index) {
@@ -109,7 +107,7 @@ Matrix mixture_of_experts_backward(const GptConfig& config, const LayerTensors& 
     for (Index e = 0; e < config.experts; ++e) mean += saved.shares(t, e) * d_shares(t, e);
     for (Index e = 0; e < config.experts; ++e) d_scores(t, e) = saved.shares(t, e) * (d_shares(t, e) - mean);
   }
-  chain_product_left_transposed(d_scores, x, gradients.router, Sums::go_on, sharers.threads());
+  chain_product(transposed(d_scores), x, gradients.router, Sums::go_on, sharers.threads());
   chain_product(d_scores, tensors.router, d_x, Sums::go_on, sharers.threads());
   return d_x;
 }

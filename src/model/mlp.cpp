@@ -6,12 +6,9 @@
 namespace muonwalk {
 
 void swiglu(const MlpTensors& tensors, const Sharers& sharers, const Matrix& x, MlpSaved& saved) {
-  const Index rows = x.rows(), hidden = tensors.gate.rows();
-  saved.gate = Matrix(rows, hidden);
-  saved.up = Matrix(rows, hidden);
-  saved.hidden = Matrix(rows, hidden);
-  chain_product_right_transposed(x, tensors.gate, saved.gate, Sums::begin, sharers.threads());
-  chain_product_right_transposed(x, tensors.up, saved.up, Sums::begin, sharers.threads());
+  saved.gate = chain_product(x, transposed(tensors.gate), sharers.threads());
+  saved.up = chain_product(x, transposed(tensors.up), sharers.threads());
+  saved.hidden = Matrix(x.rows(), tensors.gate.rows());
   for (Index i = 0; i < saved.gate.size(); ++i) saved.hidden.data()[i] = -saved.gate.data()[i];
   exponentials(saved.hidden.data(), saved.hidden.size());
   for (Index i = 0; i < saved.gate.size(); ++i)
@@ -35,11 +32,8 @@ Matrix mlp(Index pieces, const MlpTensors& tensors, const Sharers& sharers, cons
   swiglu(tensors, sharers, x, saved);
   const Index rows = x.rows(), piece = saved.hidden.cols() / pieces;
   Matrix out = sum_of_leaves(pieces, [&](Index p) {
-    Matrix leaf(rows, x.cols());
-    chain_product_right_transposed(part_of(saved.hidden, 0, rows, p * piece, piece),
-                                   part_of(tensors.down, 0, x.cols(), p * piece, piece), leaf, Sums::begin,
-                                   sharers.threads());
-    return leaf;
+    return chain_product(part_of(saved.hidden, 0, rows, p * piece, piece),
+                         transposed(part_of(tensors.down, 0, x.cols(), p * piece, piece)), sharers.threads());
   });
   sharers.leave_forward(out);
   return out;
@@ -48,18 +42,16 @@ Matrix mlp(Index pieces, const MlpTensors& tensors, const Sharers& sharers, cons
 Matrix mlp_backward(Index pieces, const MlpTensors& tensors, const Sharers& sharers, const Matrix& x,
                     const MlpSaved& saved, const Matrix& d_out, MlpTensors& gradients) {
   const int threads = sharers.threads();
-  chain_product_left_transposed(d_out, saved.hidden, gradients.down, Sums::go_on, threads);
-  Matrix d_gate(saved.hidden.rows(), saved.hidden.cols());
-  chain_product(d_out, tensors.down, d_gate, Sums::begin, threads);
+  chain_product(transposed(d_out), saved.hidden, gradients.down, Sums::go_on, threads);
+  Matrix d_gate = chain_product(d_out, tensors.down, threads);
   Matrix d_up = swiglu_backward(saved, d_gate);
-  chain_product_left_transposed(d_gate, x, gradients.gate, Sums::go_on, threads);
-  chain_product_left_transposed(d_up, x, gradients.up, Sums::go_on, threads);
+  chain_product(transposed(d_gate), x, gradients.gate, Sums::go_on, threads);
+  chain_product(transposed(d_up), x, gradients.up, Sums::go_on, threads);
 
   const Index rows = x.rows(), piece = d_gate.cols() / pieces;
   Matrix d_x = sum_of_leaves(pieces, [&](Index p) {
-    Matrix leaf(rows, x.cols());
-    chain_product(part_of(d_gate, 0, rows, p * piece, piece), part_of(tensors.gate, p * piece, piece, 0, x.cols()),
-                  leaf, Sums::begin, threads);
+    Matrix leaf = chain_product(part_of(d_gate, 0, rows, p * piece, piece),
+                                part_of(tensors.gate, p * piece, piece, 0, x.cols()), threads);
     chain_product(part_of(d_up, 0, rows, p * piece, piece), part_of(tensors.up, p * piece, piece, 0, x.cols()), leaf,
                   Sums::go_on, threads);
     return leaf;

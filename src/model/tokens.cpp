@@ -48,8 +48,7 @@ Flat cross_entropy(const GptConfig& config, const Matrix& output, const Sharers&
                    const std::vector<std::int32_t>& targets, LossSaved& saved) {
   const Index rows = x.rows(), pieces = config.pieces / sharers.size(), piece = output.rows() / pieces;
   const Range own = own_tokens(output.rows(), sharers);
-  saved.logits = Matrix(rows, output.rows());
-  chain_product_right_transposed(x, output, saved.logits, Sums::begin, sharers.threads());
+  saved.logits = chain_product(x, transposed(output), sharers.threads());
 
   // Of each of my pieces three rows: the largest logit, Σ e^(logit − largest), and the target's logit if it is here.
   Matrix mine(3 * pieces, rows);
@@ -99,13 +98,11 @@ Matrix cross_entropy_backward(const GptConfig& config, const Matrix& output, con
     for (Index i = 0; i < cols; ++i) row[i] = row[i] / saved.sum[at] * scale;
     if (contains(own, targets[at])) row[targets[at] - own.begin] -= scale;
   }
-  chain_product_left_transposed(d_logits, x, gradient, Sums::go_on, sharers.threads());
+  chain_product(transposed(d_logits), x, gradient, Sums::go_on, sharers.threads());
   const Index pieces = config.pieces / sharers.size(), piece = cols / pieces;
   Matrix d_x = sum_of_leaves(pieces, [&](Index p) {
-    Matrix leaf(rows, x.cols());
-    chain_product(part_of(d_logits, 0, rows, p * piece, piece), part_of(output, p * piece, piece, 0, x.cols()), leaf,
-                  Sums::begin, sharers.threads());
-    return leaf;
+    return chain_product(part_of(d_logits, 0, rows, p * piece, piece), part_of(output, p * piece, piece, 0, x.cols()),
+                         sharers.threads());
   });
   sharers.enter_backward(d_x);
   return d_x;

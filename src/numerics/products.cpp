@@ -17,26 +17,26 @@ void prepare(const Matrix& left, const Matrix& right, Matrix& out, Index rows, I
   if (out.rows() != rows || out.cols() != cols) out = Matrix(rows, cols);
 }
 
-std::string shape_text(const Matrix& x) { return muonwalk::shape_text(x.rows(), x.cols()); }
+// As it was given.
+std::string shape_text(ConstMatrixView x) {
+  return x.transposed ? muonwalk::shape_text(x.cols, x.rows) + ", transposed," : muonwalk::shape_text(x.rows, x.cols);
+}
 
-// The sizes of a product, and where everything lies; throws where it does not fit.
+// `product` of these; throws where they do not fit.
 void compute_views(ChainProduct product, ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums,
                    int threads) {
+  if (left.rows != out.rows || left.cols != right.rows || right.cols != out.cols)
+    throw std::invalid_argument("no product of " + shape_text(left) + " and " + shape_text(right) + " is " +
+                                shape_text(out));
   product.rows = out.rows;
   product.cols = out.cols;
-  product.depth = product.left_transposed ? left.rows : left.cols;
-  const bool fits = (product.left_transposed ? left.cols : left.rows) == out.rows &&
-                    (product.right_transposed ? right.rows : right.cols) == out.cols &&
-                    (product.right_transposed ? right.cols : right.rows) == product.depth;
-  if (!fits)
-    throw std::invalid_argument(
-        "no product of " + muonwalk::shape_text(left.rows, left.cols) +
-        (product.left_transposed ? ", transposed," : "") + " and " + muonwalk::shape_text(right.rows, right.cols) +
-        (product.right_transposed ? ", transposed," : "") + " is " + muonwalk::shape_text(out.rows, out.cols));
+  product.depth = left.cols;
   product.left = left.data;
   product.left_row = left.row;
+  product.left_transposed = left.transposed;
   product.right = right.data;
   product.right_row = right.row;
+  product.right_transposed = right.transposed;
   product.out = out.data;
   product.out_row = out.row;
   if (sums == Sums::go_on) product.addend = out.data;
@@ -57,18 +57,10 @@ void chain_product(ConstMatrixView left, ConstMatrixView right, MatrixView out, 
   compute_views({}, left, right, out, sums, threads);
 }
 
-void chain_product_right_transposed(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums,
-                                    int threads) {
-  ChainProduct product;
-  product.right_transposed = true;
-  compute_views(product, left, right, out, sums, threads);
-}
-
-void chain_product_left_transposed(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums,
-                                   int threads) {
-  ChainProduct product;
-  product.left_transposed = true;
-  compute_views(product, left, right, out, sums, threads);
+Matrix chain_product(ConstMatrixView left, ConstMatrixView right, int threads) {
+  Matrix out(left.rows, right.cols);
+  chain_product(left, right, out, Sums::begin, threads);
+  return out;
 }
 
 const char* products_name(Products products) {
@@ -91,8 +83,8 @@ void symmetric_product(const Matrix& left, const Matrix& right, Matrix& out, int
   }
   prepare(left, right, out, left.rows(), left.rows());
   ChainProduct product;
-  product.right_transposed = product.symmetric = true;
-  compute_views(product, left, right, out, Sums::begin, threads);
+  product.symmetric = true;
+  compute_views(product, left, transposed(right), out, Sums::begin, threads);
 }
 
 }  // namespace muonwalk

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include "src/numerics/matrix.hpp"
 
@@ -30,8 +31,8 @@ void multiply(const Matrix& left, const Matrix& right, Matrix& out, int threads 
 /// work. left and right m × k, out m × m (resized), exactly symmetric in its bits.
 void symmetric_product(const Matrix& left, const Matrix& right, Matrix& out, int threads = 1);
 
-/// Some columns of a matrix, or all of them: element (i, j) is data[i · row + j]. A view is valid as long as the matrix
-/// is neither resized nor freed.
+/// Some rows and columns of a matrix, or all of them: element (i, j) is data[i · row + j], of its transpose
+/// data[j · row + i]. A view is valid as long as the matrix is neither resized nor freed.
 template <class Element>
 struct ViewOf {
   using Whole = std::conditional_t<std::is_const_v<Element>, const Matrix, Matrix>;
@@ -45,8 +46,9 @@ struct ViewOf {
 
   Element* data = nullptr;  ///< Element (0, 0).
   Index rows = 0;
-  Index cols = 0;  ///< How many of the matrix's columns are seen.
-  Index row = 0;   ///< The distance from one row to the next, at least cols.
+  Index cols = 0;
+  Index row = 0;            ///< The distance from one row of the matrix to the next.
+  bool transposed = false;  ///< It is the transpose that is seen.
 };
 using ConstMatrixView = ViewOf<const float>;  ///< A view to look at.
 using MatrixView = ViewOf<float>;             ///< A view to write to.
@@ -57,22 +59,24 @@ ConstMatrixView part_of(const Matrix& whole, Index first_row, Index rows, Index 
 MatrixView part_of(Matrix& whole, Index first_row, Index rows, Index first_col, Index cols);
 /// @}
 
+/// The transpose of what is seen; nothing moves.
+inline ConstMatrixView transposed(ConstMatrixView x) {
+  std::swap(x.rows, x.cols);
+  x.transposed = !x.transposed;
+  return x;
+}
+
 /// What a product does with what lies in `out` already: forget it, or go on from there, each element's chain being
 /// longer by the depth of this product.
 enum class Sums { begin, go_on };
 
-/// The products of a layer, forward and backward, as chains: their bits do not depend on what is cut where. `out` has
-/// the shape of the result and lies apart from the factors. Throws std::invalid_argument when sizes do not fit.
+/// left · right as chains: the products of a layer, forward and backward, whose bits do not depend on what is cut
+/// where. left m × k, right k × n, either of them perhaps transposed. `out`, m × n, lies apart from the factors;
+/// without it the product is a matrix of its own. Throws std::invalid_argument when sizes do not fit.
 /// @{
-/// out = left · right: left m × k, right k × n, out m × n.
 void chain_product(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums = Sums::begin,
                    int threads = 1);
-/// out = left · rightᵀ: left m × k, right n × k.
-void chain_product_right_transposed(ConstMatrixView left, ConstMatrixView right, MatrixView out,
-                                    Sums sums = Sums::begin, int threads = 1);
-/// out = leftᵀ · right: left k × m, right k × n.
-void chain_product_left_transposed(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums = Sums::begin,
-                                   int threads = 1);
+Matrix chain_product(ConstMatrixView left, ConstMatrixView right, int threads = 1);
 /// @}
 
 }  // namespace muonwalk
