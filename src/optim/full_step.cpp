@@ -66,6 +66,8 @@ void matrix_step(const StepContext& context, const MuonSettings& settings, const
   const Layout& layout = context.layout;
   const Range owned = layout.owned_range(meta, context.place.dp);
   if (owned.empty()) return;
+  if (orthogonalizer.works_together_on(meta))
+    return apply_owned(context, settings, meta, update.data() + (owned.begin - begin), state, orthogonalizer);
 
   Matrix slice;  // my TP slice
   const bool cut = !gathers_buckets(layout, settings) && owned != meta.global_range;

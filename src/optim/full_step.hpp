@@ -21,9 +21,11 @@ class Orthogonalizer {
                                   Matrix slice) const = 0;
   /// Lists what that does. The slice is held before and after, and the first phase is listed already.
   virtual void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const = 0;
-  /// What comes before all of that, once per bucket, for whoever works on its matrices together. `slices` has this
-  /// rank's slices of the update, to be replaced, and is the buffer from element `begin` on.
-  virtual void work_together(const StepContext&, const MuonSettings&, BucketNumber, Flat& /*slices*/,
+  /// Whether all of that is replaced by `work_together`, for a matrix on whose bucket ranks work together.
+  virtual bool works_together_on(const DistMeta&) const { return false; }
+  /// Once per bucket: the elements of such matrices in `update` become those of the orthogonal matrices. `update` is
+  /// the buffer from element `begin` on: the bucket where it was gathered, else this rank's shard.
+  virtual void work_together(const StepContext&, const MuonSettings&, BucketNumber, Flat& /*update*/,
                              Index /*begin*/) const {}
   /// Lists what that does.
   virtual void plan_together(Plan&, const Layout&, const MuonSettings&, BucketNumber) const {}

@@ -113,6 +113,8 @@ void plan_matrix_step(Plan& plan, const Layout& layout, const MuonSettings& sett
                       const Orthogonalizer& orthogonalizer) {
   const Index slice = meta.shape.size();
   const Index owned = layout.owned_range(meta, plan.place.dp).size();
+  const Work apply{phases::apply, meta.parameter, {1, owned}, apply_flops(settings) * static_cast<double>(owned)};
+  if (orthogonalizer.works_together_on(meta)) return plan.operations.push_back(apply);
 
   const bool cut = !gathers_buckets(layout, settings) && owned != slice;
   if (cut) gather_slice(plan, layout, meta, settings.gathered());
@@ -123,7 +125,7 @@ void plan_matrix_step(Plan& plan, const Layout& layout, const MuonSettings& sett
   plan.work(phases::dp_shard, {1, owned}, 0, &meta);
   plan.take(owned, "owned");
 
-  plan.work(phases::apply, {1, owned}, apply_flops(settings) * static_cast<double>(owned), &meta);
+  plan.operations.push_back(apply);
   plan.give_back(owned, "owned");
   plan.give_back(slice, "slice");
 }

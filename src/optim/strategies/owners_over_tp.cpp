@@ -55,98 +55,60 @@ struct Dealt {
   std::vector<int> owners;  // [matrix], a rank of the TP group
 };
 
-// Takes this rank's slices of the updates of a bucket, and leaves those of the orthogonal matrices.
-template <class T>
-void orthogonalize_at_owners(const StepContext& context, const MuonSettings& settings, const Dealt& dealt, Flat& slices,
-                             Index begin) {
-  Communicator& tp = context.tp;
-  context.begin(phases::to_workers);
-  Parcels<T> leaving(dealt.leaving(), tp.size()), coming(dealt.coming(), tp.size());
-  leaving.pack_from(slices.data(), begin);
-  tp.all_to_all_v(leaving.data(), leaving.counts(), coming.data(), coming.counts());
-
-  for (const int index : dealt.mine()) {
-    const DistMeta& meta = *dealt.matrices[index];
-    const Index first = meta.global_range.begin, size = meta.shape.size();
-    float* const own = slices.data() + (first - begin);  // it has not travelled
-
-    context.begin(phases::tp_gather, &meta);
-    Flat all(static_cast<std::size_t>(tp.size() * size));
-    for (int t = 0; t < tp.size(); ++t) coming.unpack_to(all.data() + t * size, first, index, t);
-    std::copy_n(own, size, all.data() + tp.rank() * size);
-    Matrix whole = join_slices(all, meta.shape, meta.tp_split_dim, tp.size());
-    all = Flat();
-
-    whole = orthogonalize_gathered(context, settings, meta, std::move(whole));
-
-    context.begin(phases::tp_shard, &meta);
-    for (int t = 0; t < tp.size(); ++t) {
-      const Matrix slice = tp_shard(whole, meta.tp_split_dim, tp.size(), t);
-      coming.pack_from(slice.data(), first, index, t);  // it goes back where t's came from
-      if (t == tp.rank()) std::copy_n(slice.data(), size, own);
-    }
-  }
-
-  context.begin(phases::to_owners);
-  tp.all_to_all_v(coming.data(), coming.counts(), leaving.data(), leaving.counts());
-  leaving.unpack_to(slices.data(), begin);
-}
-
 class OwningOrthogonalizer : public DuplicatedOrthogonalizer {
  public:
+  bool works_together_on(const DistMeta& meta) const override { return cut_by_tp(meta); }
+
   void work_together(const StepContext& context, const MuonSettings& settings, BucketNumber bucket, Flat& slices,
                      Index begin) const override {
     const Dealt dealt(context.layout, bucket, context.place);
     if (dealt.matrices.empty()) return;
-    if (settings.gathered() == Precision::bf16)
-      orthogonalize_at_owners<bfloat16>(context, settings, dealt, slices, begin);
-    else
-      orthogonalize_at_owners<float>(context, settings, dealt, slices, begin);
+    Communicator& tp = context.tp;
+    lend(context, tp, settings.gathered(), dealt.leaving(), dealt.coming(), slices.data(), begin, [&](auto& parcels) {
+      for (const int index : dealt.mine()) {
+        const DistMeta& meta = *dealt.matrices[index];
+        const Index first = meta.global_range.begin, size = meta.shape.size();
+        float* const own = slices.data() + (first - begin);  // it has not travelled
+
+        context.begin(phases::tp_gather, &meta);
+        Flat all(static_cast<std::size_t>(tp.size() * size));
+        for (int t = 0; t < tp.size(); ++t) parcels.unpack_to(all.data() + t * size, first, index, t);
+        std::copy_n(own, size, all.data() + tp.rank() * size);
+        Matrix whole = join_slices(all, meta.shape, meta.tp_split_dim, tp.size());
+        all = Flat();
+
+        whole = orthogonalize_gathered(context, settings, meta, std::move(whole));
+
+        context.begin(phases::tp_shard, &meta);
+        for (int t = 0; t < tp.size(); ++t) {
+          const Matrix slice = tp_shard(whole, meta.tp_split_dim, tp.size(), t);
+          parcels.pack_from(slice.data(), first, index, t);
+          if (t == tp.rank()) std::copy_n(slice.data(), size, own);
+        }
+      }
+    });
   }
 
   void plan_together(Plan& plan, const Layout& layout, const MuonSettings& settings,
                      BucketNumber bucket) const override {
     const Dealt dealt(layout, bucket, plan.place);
     if (dealt.matrices.empty()) return;
-    const ElementType type = settings.gathered() == Precision::bf16 ? ElementType::bfloat16 : ElementType::float32;
-    const Index leaving = elements_of(dealt.leaving()), coming = elements_of(dealt.coming());
-    plan.work(phases::to_workers, {1, leaving});
-    plan.take(leaving, "slices for owners", type);
-    plan.take(coming, "slices of others", type);
-    plan.call("tp", CollectiveKind::all_to_all, type, leaving, coming);
-
-    for (const int index : dealt.mine()) {
-      const DistMeta& meta = *dealt.matrices[index];
-      const Index full = meta.full_shape.size();
-      plan.work(phases::tp_gather, meta.shape, 0, &meta);
-      plan.take(full, "slices");
-      plan.take(full, "matrix");
-      plan.give_back(full, "slices");
-      plan_orthogonalize_gathered(plan, meta, settings);
-      plan.work(phases::tp_shard, meta.shape, 0, &meta);
-      plan.take(meta.shape.size(), "slice");
-      plan.give_back(meta.shape.size(), "slice");
-      plan.give_back(full, "matrix");
-    }
-
-    plan.work(phases::to_owners, {1, leaving});
-    plan.call("tp", CollectiveKind::all_to_all, type, coming, leaving);
-    plan.give_back(coming, "slices of others", type);
-    plan.give_back(leaving, "slices for owners", type);
-  }
-
-  // What is left to do for one matrix: its slice is orthogonal already, and is taken out of the bucket.
-  Work begins(const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::begins(meta, settings);
-    return {phases::tp_shard, meta.parameter, meta.shape, 0};
-  }
-  Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
-                          Matrix slice) const override {
-    if (cut_by_tp(meta)) return slice;
-    return DuplicatedOrthogonalizer::orthogonal_slice(context, settings, meta, std::move(slice));
-  }
-  void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) DuplicatedOrthogonalizer::plan(plan, meta, settings);
+    const Index leaving = elements_of(dealt.leaving());
+    plan_lend(plan, "tp", settings.gathered(), leaving, elements_of(dealt.coming()), leaving, [&] {
+      for (const int index : dealt.mine()) {
+        const DistMeta& meta = *dealt.matrices[index];
+        const Index full = meta.full_shape.size();
+        plan.work(phases::tp_gather, meta.shape, 0, &meta);
+        plan.take(full, "slices");
+        plan.take(full, "matrix");
+        plan.give_back(full, "slices");
+        plan_orthogonalize_gathered(plan, meta, settings);
+        plan.work(phases::tp_shard, meta.shape, 0, &meta);
+        plan.take(meta.shape.size(), "slice");
+        plan.give_back(meta.shape.size(), "slice");
+        plan.give_back(full, "matrix");
+      }
+    });
   }
 };
 

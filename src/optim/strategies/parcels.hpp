@@ -1,11 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "src/layout/buffer.hpp"
 #include "src/numerics/bfloat16.hpp"
+#include "src/optim/optimizer.hpp"
+#include "src/optim/plan.hpp"
+#include "src/optim/strategies/strategy.hpp"
 
 namespace muonwalk {
 
@@ -73,5 +77,40 @@ class Parcels {
   std::vector<Index> begins_;  // [part]
   FlatOf<T> elements_;
 };
+
+/// Sends parts of an array, in which element `begin` of the buffer comes first, to the ranks of a group that work on
+/// them, and takes them back. In between, `work` is called with the Parcels that have come, and puts into them what
+/// goes back where each came from. Travels in `precision`.
+template <class Work>
+void lend(const StepContext& context, Communicator& group, Precision precision, std::vector<TravellingPart> leaving,
+          std::vector<TravellingPart> coming, float* array, Index begin, const Work& work) {
+  context.begin(phases::to_workers);
+  const auto travel = [&](auto element) {
+    Parcels<decltype(element)> away(std::move(leaving), group.size()), here(std::move(coming), group.size());
+    away.pack_from(array, begin);
+    group.all_to_all_v(away.data(), away.counts(), here.data(), here.counts());
+    work(here);
+    context.begin(phases::to_owners);
+    group.all_to_all_v(here.data(), here.counts(), away.data(), away.counts());
+    away.unpack_to(array, begin);
+  };
+  precision == Precision::bf16 ? travel(bfloat16()) : travel(float());
+}
+
+/// Lists what that does, with an array of so many elements, and what `work` lists.
+template <class Work>
+void plan_lend(Plan& plan, const std::string& group, Precision precision, Index leaving, Index coming, Index elements,
+               const Work& work) {
+  const ElementType type = precision == Precision::bf16 ? ElementType::bfloat16 : ElementType::float32;
+  plan.work(phases::to_workers, {1, elements});
+  plan.take(leaving, "parts for workers", type);
+  plan.take(coming, "parts of owners", type);
+  plan.call(group, CollectiveKind::all_to_all, type, leaving, coming);
+  work();
+  plan.work(phases::to_owners, {1, elements});
+  plan.call(group, CollectiveKind::all_to_all, type, coming, leaving);
+  plan.give_back(coming, "parts of owners", type);
+  plan.give_back(leaving, "parts for workers", type);
+}
 
 }  // namespace muonwalk
