@@ -248,6 +248,31 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("tiles: the zeros that fill up the depth are steps: they turn what was flushed to −0 into 0") {
+  // The second block leaves −2⁻¹²⁸, flushed to −0; the third two products that are flushed to −0 as well.
+  Matrix left(1, 66), right(66, 1);
+  const auto set = [&](Index k, float l, float r) { left(0, k) = l, right(k, 0) = r; };
+  set(0, std::ldexp(1.5f, -63), std::ldexp(1.0f, -63));
+  set(32, std::ldexp(-1.75f, -63), std::ldexp(1.0f, -63));
+  for (const Index k : {64, 65}) set(k, std::ldexp(-1.0f, -100), std::ldexp(1.0f, -100));
+  Matrix out(1, 1);
+  ChainProduct p;
+  p.rows = p.cols = 1;
+  p.precision = Precision::bf16;
+  p.in_tiles = true;
+  p.left = left.data(), p.right = right.data(), p.out = out.data();
+  for (const Index depth : {Index{64}, Index{66}}) {
+    p.depth = depth;
+    const float expected = depth == 64 ? -0.0f : 0.0f;
+    CHECK(float_bits(bf16_tiles(p, 0, 0)) == float_bits(expected));
+    for (const ChainKernel* kernel : chain_kernels()) {
+      CAPTURE(std::string(kernel->name));
+      compute(p, 1, *kernel);
+      CHECK(float_bits(out(0, 0)) == float_bits(expected));
+    }
+  }
+}
+
 TEST_CASE("chain: this thread's arithmetic keeps its subnormal numbers after a product in bf16") {
   RandomProduct product(4, Precision::bf16, Numbers::ordinary);
   volatile float tiny = smallest_normal;

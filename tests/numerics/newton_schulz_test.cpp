@@ -47,6 +47,27 @@ const std::vector<Shape> shapes = {{1, 1},   {1, 9},   {9, 1},   {2, 2},     {4,
 
 }  // namespace
 
+TEST_CASE("newton_schulz: in bf16 each of the three products adds in its engine's order") {
+  // 1 + 2²⁴ + 1 − 2²⁴ is 1 in pairs, where a sum of 2²⁴ swallows a one, and 2 in tiles, where even and odd are apart.
+  const Matrix row(1, 4, Flat{1, 16777216, 1, -16777216}), ones(1, 4, Flat{1, 1, 1, 1});
+  for (const auto& [products, sum] : {std::pair(Products::chain, 1.0f), std::pair(Products::tiles, 2.0f)}) {
+    NewtonSchulzSettings settings = with(products, Precision::bf16);
+    settings.quintic = {0, 0, 1};
+    Matrix x(4, 4), narrow(4, 1, Flat{1 / sum, 1, 1 / sum, 1});
+    NewtonSchulzBuffers buffers(4, 4, Precision::bf16), of_narrow(4, 1, Precision::bf16);
+    for (Index i = 0; i < 4; ++i)
+      for (Index j = 0; j < 4; ++j) x(i, j) = i == 0 ? row(0, j) : ones(0, j);
+    newton_schulz_gram(x, settings, buffers);
+    CHECK(buffers.a(0, 1) == sum);  // X Xᵀ
+
+    of_narrow.a = x;
+    newton_schulz_update(narrow, 1, settings, of_narrow);
+    CHECK(of_narrow.b(0, 0) == sum);  // A A
+    CHECK(of_narrow.b(0, 1) == 16777216);
+    CHECK(narrow(0, 0) == sum);  // B X
+  }
+}
+
 TEST_CASE("newton_schulz_denominator: any norm, ε and cushion: the formula, in bf16 with eight bits after every step") {
   // To the nearest number of eight significant bits, of two the even one; what `remainder` takes away is exact.
   const auto eight_bits = [](double value) {

@@ -52,35 +52,37 @@ class WorkersOrthogonalizer : public DuplicatedOrthogonalizer {
                      Index begin) const override {
     StepContext context = full_context;
     context.second_moments = nullptr;  // a worker has none of what it does not own
-    const auto [worked_on, leaving, coming] = travelling(context.layout, bucket, context.place.dp);
-    lend(context, context.dp, settings.gathered(), leaving, coming, update.data(), begin, [&](auto& parcels) {
-      // I work on these, together with my TP group. What I own of them myself has not travelled.
-      for (const int index : worked_on) {
-        const DistMeta& meta = context.layout.buffers[bucket.buffer].parameters[index];
-        const Index first = meta.global_range.begin;
-        const Range mine = context.layout.owned_range(meta, context.place.dp);
-        context.begin(begins(meta, settings).phase, &meta);
-        Matrix slice(meta.shape.rows, meta.shape.cols);
-        parcels.unpack_to(slice.data(), first, index);
-        if (!mine.empty())
-          std::copy_n(update.data() + (mine.begin - begin), mine.size(), slice.data() + (mine.begin - first));
+    const Travelling parts = travelling(context.layout, bucket, context.place.dp);
+    lend(context, context.dp, settings.gathered(), parts.leaving, parts.coming, update.data(), begin,
+         [&](auto& parcels) {
+           // I work on these, together with my TP group. What I own of them myself has not travelled.
+           for (const int index : parts.worked_on) {
+             const DistMeta& meta = context.layout.buffers[bucket.buffer].parameters[index];
+             const Index first = meta.global_range.begin;
+             const Range mine = context.layout.owned_range(meta, context.place.dp);
+             context.begin(begins(meta, settings).phase, &meta);
+             Matrix slice(meta.shape.rows, meta.shape.cols);
+             parcels.unpack_to(slice.data(), first, index);
+             if (!mine.empty())
+               std::copy_n(update.data() + (mine.begin - begin), mine.size(), slice.data() + (mine.begin - first));
 
-        slice = orthogonal_slice(context, settings, meta, std::move(slice));
+             slice = orthogonal_slice(context, settings, meta, std::move(slice));
 
-        context.begin(phases::dp_shard, &meta);
-        parcels.pack_from(slice.data(), first, index);
-        if (!mine.empty())
-          std::copy_n(slice.data() + (mine.begin - first), mine.size(), update.data() + (mine.begin - begin));
-      }
-    });
+             context.begin(phases::dp_shard, &meta);
+             parcels.pack_from(slice.data(), first, index);
+             if (!mine.empty())
+               std::copy_n(slice.data() + (mine.begin - first), mine.size(), update.data() + (mine.begin - begin));
+           }
+         });
   }
 
   void plan_together(Plan& plan, const Layout& layout, const MuonSettings& settings,
                      BucketNumber bucket) const override {
-    const auto [worked_on, leaving, coming] = travelling(layout, bucket, plan.place.dp);
+    const Travelling parts = travelling(layout, bucket, plan.place.dp);
+    const Index leaving = elements_of(parts.leaving), coming = elements_of(parts.coming);
     const Index own = layout.dp_slice(bucket.buffer, bucket.bucket, plan.place.dp).size();
-    plan_lend(plan, "dp", settings.gathered(), elements_of(leaving), elements_of(coming), own, [&, &on = worked_on] {
-      for (const int index : on) {
+    plan_lend(plan, "dp", settings.gathered(), leaving, coming, own, [&] {
+      for (const int index : parts.worked_on) {
         const DistMeta& meta = layout.buffers[bucket.buffer].parameters[index];
         const Index slice = meta.shape.size();
         plan.operations.push_back(begins(meta, settings));

@@ -97,7 +97,7 @@ void lend(const StepContext& context, Communicator& group, Precision precision, 
   precision == Precision::bf16 ? travel(bfloat16()) : travel(float());
 }
 
-/// Lists what that does, with an array of so many elements, and what `work` lists.
+/// Lists what that does, with an array of this many elements, and what `work` lists.
 template <class Work>
 void plan_lend(Plan& plan, const std::string& group, Precision precision, Index leaving, Index coming, Index elements,
                const Work& work) {
