@@ -100,6 +100,8 @@ void Kernels::product(const Stream& stream, const ChainProduct& p) const {
   if (p.rows == 0 || p.cols == 0) return;
   if (p.left_transposed || p.left_row != 0 || p.right_row != 0 || p.out_row != 0)
     throw std::invalid_argument("a product on a GPU takes whole matrices, the left one as it is");
+  if (p.in_tiles && p.precision == Precision::bf16)
+    throw std::invalid_argument("a product on a GPU is added as a chain, not in tiles; take Products::chain");
   const ProductArguments a = {p.rows,
                               p.cols,
                               p.depth,

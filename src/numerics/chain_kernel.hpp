@@ -59,7 +59,7 @@ struct ChainKernel {
   /// and their mirror images. `left_room` and `right_room` are its working memory, aligned to 64 bytes.
   using Columns = void (*)(const ChainProduct& product, Index first, Index last, float* left_room, float* right_room);
 
-  const char* name;  ///< "plain", "avx2", "avx512" or "avx512_bf16"
+  const char* name;  ///< "plain", "avx2", "avx512", "avx512_bf16" or "amx"
   Index panel_cols;  ///< Columns of `out` that are computed together.
   Columns fp32, bf16, tiles;
   Index left_room, right_room;  ///< Counted in floats.

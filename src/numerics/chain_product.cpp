@@ -75,7 +75,7 @@ std::vector<const ChainKernel*> chain_kernels() {
   if (avx512 && __builtin_cpu_supports("avx512bf16") && !pairs_are_fast) kernels.push_back(&chain_kernel_avx512_bf16);
   if (avx512) kernels.push_back(&chain_kernel_avx512);
   if (avx512 && __builtin_cpu_supports("avx512bf16") && pairs_are_fast) kernels.push_back(&chain_kernel_avx512_bf16);
-  if (avx512 && has_amx()) kernels.push_back(&chain_kernel_amx);
+  if (avx512 && __builtin_cpu_supports("avx512bf16") && has_amx()) kernels.push_back(&chain_kernel_amx);
 #endif
   return kernels;
 }

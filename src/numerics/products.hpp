@@ -8,7 +8,7 @@
 namespace muonwalk {
 
 /// What computes the products of Newton–Schulz. Each gives the same bits on every rank and with any number of threads;
-/// between two of them, the last bits differ.
+/// between two of them the last bits differ, but for chain and tiles in fp32.
 enum class Products {
   eigen,  ///< The iteration in Eigen's words.
   chain,  ///< Every element is one chain of multiply-adds, the same on every processor that has them fused.

@@ -21,7 +21,7 @@ class Orthogonalizer {
                                   Matrix slice) const = 0;
   /// Lists what that does. The slice is held before and after, and the first phase is listed already.
   virtual void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const = 0;
-  /// Whether all of that is replaced by `work_together`, for a matrix on whose bucket ranks work together.
+  /// Whether work_together handles this matrix; then matrix_step only applies what that has left.
   virtual bool works_together_on(const DistMeta&) const { return false; }
   /// Once per bucket: the elements of such matrices in `update` become those of the orthogonal matrices. `update` is
   /// the buffer from element `begin` on: the bucket where it was gathered, else this rank's shard.
@@ -104,7 +104,8 @@ inline bool gathers_buckets(const Layout& layout, const MuonSettings& settings) 
 /// its shards of the sum where settings.summed_gradients says that they are that; momentum on the DP shard, DP gather
 /// of the bucket where gathers_buckets says so; then, for each parameter of which this rank owns an element: DP gather
 /// of it alone where it is cut and nothing was gathered, TP gather, Newton–Schulz, TP shard, DP shard, apply; then the
-/// all-gather of the new weights. From TP gather to TP shard it does what `orthogonalizer` does.
+/// all-gather of the new weights. From TP gather to TP shard it does what `orthogonalizer` does, if that does not work
+/// on matrices of the bucket together.
 void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
                const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
 

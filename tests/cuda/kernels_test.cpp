@@ -94,7 +94,8 @@ TEST_CASE("kernels: chain products of zeros, subnormals and infinities: flushed 
   compare_products(Precision::bf16, Numbers::special, 100, 0);
 }
 
-TEST_CASE("kernels: a product of parts of matrices, or of a left factor that is to be transposed, is refused") {
+TEST_CASE(
+    "kernels: a product of parts of matrices, of a left factor that is to be transposed, or in tiles, is refused") {
   const OnDevice gpu;
   const RandomProduct product(1, Precision::fp32, Numbers::ordinary, 0);
   const auto refused = [&](Index ChainProduct::*row) {
@@ -108,6 +109,11 @@ TEST_CASE("kernels: a product of parts of matrices, or of a left factor that is 
   transposed.left_transposed = true;
   CHECK_THROWS_WITH_AS(gpu.kernels.product(gpu.stream, transposed),
                        "a product on a GPU takes whole matrices, the left one as it is", std::invalid_argument);
+  ChainProduct in_tiles = product.p;
+  in_tiles.precision = Precision::bf16, in_tiles.in_tiles = true;
+  CHECK_THROWS_WITH_AS(gpu.kernels.product(gpu.stream, in_tiles),
+                       "a product on a GPU is added as a chain, not in tiles; take Products::chain",
+                       std::invalid_argument);
   transposed.rows = 0;
   CHECK_NOTHROW(gpu.kernels.product(gpu.stream, transposed));  // nothing is to be done
 }

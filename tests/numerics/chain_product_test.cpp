@@ -179,7 +179,8 @@ TEST_CASE("chain: fp32, halfway but for a bit far behind, and subnormal: rounded
 
 TEST_CASE(
     "chain: more rows than a kernel keeps near at once, in blocks that end anywhere: the plain loops, bit for bit") {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const auto& [precision, in_tiles] :
+       {std::pair(Precision::fp32, false), std::pair(Precision::bf16, false), std::pair(Precision::bf16, true)}) {
     Matrix x = random_matrix({1, 1}, 1500, 3);
     if (precision == Precision::bf16) round_to_bf16(x.data(), x.size());
     ChainProduct p;
@@ -188,6 +189,7 @@ TEST_CASE(
     p.left = p.right = x.data();
     p.right_transposed = p.symmetric = true;
     p.precision = precision;
+    p.in_tiles = in_tiles;
     const Matrix expected = plain_loops(p);
     for (const ChainKernel* kernel : chain_kernels()) {
       CAPTURE(std::string(kernel->name));
@@ -276,10 +278,12 @@ TEST_CASE("tiles: the zeros that fill up the depth are steps: they turn what was
 TEST_CASE("chain: this thread's arithmetic keeps its subnormal numbers after a product in bf16") {
   RandomProduct product(4, Precision::bf16, Numbers::ordinary);
   volatile float tiny = smallest_normal;
-  for (const ChainKernel* kernel : chain_kernels()) {
-    product.computed(1, *kernel);
-    CHECK(tiny / 2 > 0);
-  }
+  for (const bool in_tiles : {false, true})
+    for (const ChainKernel* kernel : chain_kernels()) {
+      product.p.in_tiles = in_tiles;
+      product.computed(1, *kernel);
+      CHECK(tiny / 2 > 0);
+    }
 }
 
 TEST_CASE("chain: bf16 refuses a left factor that is to be transposed, and writes nothing") {

@@ -216,6 +216,8 @@ TEST_CASE("(d) over tp: one rank of a TP group orthogonalizes, and a slice trave
       const Index bytes = c.settings.gathered() == Precision::bf16 ? 2 : 4;
       for (int dp = 0; dp < c.grid.dp(); ++dp) {
         Index expected = 0;
+        std::vector<double> work(static_cast<std::size_t>(c.grid.tp()));
+        double largest = 0;
         for (const DistMeta& meta : layout.parameters()) {
           if (layout.owned_range(meta, dp).empty()) continue;
           std::vector<int> workers;  // of the TP group
@@ -223,8 +225,13 @@ TEST_CASE("(d) over tp: one rank of a TP group orthogonalizes, and a slice trave
             if (worker_of(meta.parameter, {plans[static_cast<std::size_t>(c.grid.rank(dp, tp))]}) >= 0)
               workers.push_back(tp);
           CHECK(static_cast<int>(workers.size()) == (cut_by_tp(meta) ? 1 : c.grid.tp()));
-          if (cut_by_tp(meta)) ++dealt, expected += (meta.full_shape.size() - meta.shape.size()) * bytes;
+          if (!cut_by_tp(meta)) continue;
+          ++dealt, expected += (meta.full_shape.size() - meta.shape.size()) * bytes;
+          const double flops = newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, 5);
+          work[static_cast<std::size_t>(workers[0])] += flops, largest = std::max(largest, flops);
         }
+        const auto [least, most] = std::minmax_element(work.begin(), work.end());
+        CHECK(*most - *least <= largest);  // dealt out over all buckets at once
         Traffic there, back;
         for (int tp = 0; tp < c.grid.tp(); ++tp) {
           const Plan& plan = plans[static_cast<std::size_t>(c.grid.rank(dp, tp))];

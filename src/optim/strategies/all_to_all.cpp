@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/strategies/parcels.hpp"
 #include "src/optim/strategies/strategy.hpp"
@@ -48,10 +49,8 @@ class WorkersOrthogonalizer : public DuplicatedOrthogonalizer {
 
   bool works_together_on(const DistMeta&) const override { return true; }
 
-  void work_together(const StepContext& full_context, const MuonSettings& settings, BucketNumber bucket, Flat& update,
+  void work_together(const StepContext& context, const MuonSettings& settings, BucketNumber bucket, Flat& update,
                      Index begin) const override {
-    StepContext context = full_context;
-    context.second_moments = nullptr;  // a worker has none of what it does not own
     const Travelling parts = travelling(context.layout, bucket, context.place.dp);
     lend(context, context.dp, settings.gathered(), parts.leaving, parts.coming, update.data(), begin,
          [&](auto& parcels) {
@@ -123,6 +122,10 @@ class AllToAllMuon : public Muon {
  public:
   AllToAllMuon(const Layout& layout, const MuonSettings& settings) : Muon(settings), orthogonalizer_(layout) {
     settings_.gather = Gather::cut_matrices;  // no bucket
+    if (settings.second_moment.used)
+      throw UsageError(
+          "a worker can't keep a running mean of squares for the owners of a matrix; take a recipe without one, or a "
+          "strategy in which owners orthogonalize their matrices");
   }
   std::string name() const override { return "Muon, all-to-all"; }
 

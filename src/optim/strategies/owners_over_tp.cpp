@@ -17,17 +17,24 @@
 namespace muonwalk {
 namespace {
 
-// The matrices of a bucket that a TP group works on and TP cuts, and who does.
+// The matrices of a bucket that a TP group works on and TP cuts, and who does: all that it works on are dealt out
+// together, or the first of every bucket would fall to one rank.
 struct Dealt {
   Dealt(const Layout& layout, BucketNumber bucket, const Place& place) : tp(layout.grid.tp()), me(place.tp) {
+    std::vector<const DistMeta*> metas;
     std::vector<Parameter> parameters;
-    for (const int index : layout.owned_parameters(bucket.buffer, bucket.bucket, place.dp)) {
-      const DistMeta& meta = layout.buffers[bucket.buffer].parameters[index];
-      if (!cut_by_tp(meta)) continue;
-      matrices.push_back(&meta);
-      parameters.push_back({meta.name, meta.full_shape});
-    }
-    owners = balanced_owners(parameters, tp);
+    for (const auto& [b, k] : layout.all_buckets())
+      for (const int index : layout.owned_parameters(b, k, place.dp))
+        if (const DistMeta& meta = layout.buffers[b].parameters[index]; cut_by_tp(meta)) {
+          metas.push_back(&meta);
+          parameters.push_back({meta.name, meta.full_shape});
+        }
+    const std::vector<int> dealt = balanced_owners(parameters, tp);
+    for (std::size_t i = 0; i < metas.size(); ++i)
+      if (metas[i]->buffer_idx == bucket.buffer && metas[i]->bucket_idx == bucket.bucket) {
+        matrices.push_back(metas[i]);
+        owners.push_back(dealt[i]);
+      }
   }
 
   std::vector<int> mine() const {

@@ -15,7 +15,7 @@ namespace muonwalk {
 
 /// A part of a matrix that one rank of a group has and another one works on.
 struct TravellingPart {
-  int index;    ///< Of the matrix among the parameters of its buffer.
+  int index;    ///< Of the matrix, in a list of the caller's.
   int peer;     ///< The other rank: the worker, or the one that has the part.
   Range range;  ///< In the buffer of the rank that has it.
 };
@@ -97,7 +97,7 @@ void lend(const StepContext& context, Communicator& group, Precision precision, 
   precision == Precision::bf16 ? travel(bfloat16()) : travel(float());
 }
 
-/// Lists what that does, with an array of this many elements, and what `work` lists.
+/// Lists what that does, with `elements` as the size of what is packed, and what `work` lists.
 template <class Work>
 void plan_lend(Plan& plan, const std::string& group, Precision precision, Index leaving, Index coming, Index elements,
                const Work& work) {

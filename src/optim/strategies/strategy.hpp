@@ -44,7 +44,8 @@ Strategy block_wise();
 /// @}
 
 /// (d) over tp as well as dp, for any layout: Muon, but a matrix is orthogonalized by one rank of its TP group, and by
-/// the others not at all (owners_over_tp.cpp). Throws UsageError where settings.second_moment is used.
+/// the others not at all (owners_over_tp.cpp). settings.gather counts as Gather::buckets. Throws UsageError where
+/// settings.second_moment is used.
 std::unique_ptr<Optimizer> muon_owned_over_tp(const MuonSettings& settings);
 
 /// All of them, in the order of their letters.
