@@ -50,7 +50,7 @@ struct ChainProduct {
   bool leaves_sums = false;       ///< In bf16, without an addend: out is the sum, in float32.
   bool symmetric = false;         ///< Compute one half and mirror the other: rows = cols, and rows follow each other.
   Precision precision = Precision::fp32;  ///< Which of the two chains.
-  bool in_tiles = false;                  ///< In bf16: in tiles.
+  bool in_tiles = false;                  ///< In bf16: as tiles add, not in pairs.
 };
 
 /// The code for one kind of processor that computes chains. All give the same bits.

@@ -139,10 +139,10 @@ int main() {
   std::printf("one thread (processor time); Eigen: the formula written plainly in it\n");
   std::printf(
       "                                fp32   over plain Eigen           bf16    FMA    done, of the FMA peak          "
-      "   bf16, of AMX\n");
+      "  tiles    of AMX\n");
   std::printf(
       "    m × n      Eigen    eigen  chain    eigen    chain     eigen  chain     peak  eigen  chain   in bf16        "
-      "     tiles or FMA\n");
+      "   bf16    or FMA\n");
   compare_engines(676, 876, 15);
   compare_engines(1024, 4096, 3);
   compare_engines(124, 456, 51);

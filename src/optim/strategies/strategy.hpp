@@ -54,8 +54,8 @@ std::vector<Strategy> strategies();
 std::optional<Strategy> strategy_of(const std::string& letter);
 
 namespace phases {
-/// What (e) has in place of the DP gather and the DP shard of a matrix: the parts of all matrices of a bucket go to the
-/// matrices' workers, and come back orthogonal.
+/// What (e) has in place of the DP gather and the DP shard of a matrix, and (d) over tp around its TP gathers: the
+/// parts of all matrices of a bucket go to the matrices' workers, and come back orthogonal.
 /// @{
 constexpr Phase to_workers = "all-to-all to workers";
 constexpr Phase to_owners = "all-to-all to owners";
