@@ -33,11 +33,15 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
+double middle(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
 double middle_of(int runs, const std::function<void()>& work) {
   std::vector<double> times;
   for (int run = 0; run < runs; ++run) times.push_back(seconds(work));
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return middle(times);
 }
 
 void print(const std::string& what, double measured, double target) {
@@ -69,6 +73,18 @@ void run_lesson(const std::string& name, const std::vector<std::string>& options
   if (outcome.exit_code != 0) fmt::print("  {} ended {}: {}\n", name, testing::end_text(outcome), outcome.err);
 }
 
+constexpr int kSteps = 10;
+
+// The layouts of lesson 09's default run; each has one bucket.
+std::vector<Layout> layouts_of_lesson_09() {
+  LayoutOptions options;
+  options.parameter_alignment = 1;
+  std::vector<Layout> layouts;
+  for (const Grid& grid : {Grid().dp(4).tp(2), Grid().dp(2).tp(4)})
+    layouts.push_back(plan_layout(proof_of_concept_parameters(), grid, options));
+  return layouts;
+}
+
 // A matrix, and how often lesson 09 orthogonalizes it.
 struct Repeated {
   Shape shape;
@@ -79,21 +95,12 @@ struct Repeated {
 // orthogonalizes all of it, and ten steps of the reference, which serves both.
 std::vector<Repeated> work_of_lesson_09() {
   std::vector<Repeated> work;
-  for (const Parameter& parameter : proof_of_concept_parameters()) work.push_back({parameter.shape, 10});
-  for (const Grid& grid : {Grid().dp(4).tp(2), Grid().dp(2).tp(4)}) {
-    LayoutOptions options;
-    options.parameter_alignment = 1;
-    const Layout layout = plan_layout(proof_of_concept_parameters(), grid, options);
-    for (const Buffer& buffer : layout.buffers)
-      for (const DistMeta& meta : buffer.parameters)
-        for (int dp = 0; dp < grid.dp(); ++dp)
-          if (!layout.owned_range(meta, dp).empty())
-            for (Repeated& matrix : work)
-              if (matrix.shape.rows == meta.full_shape.rows && matrix.shape.cols == meta.full_shape.cols) {
-                matrix.times += 10 * grid.tp();
-                break;
-              }
-  }
+  for (const Parameter& parameter : proof_of_concept_parameters()) work.push_back({parameter.shape, kSteps});
+  for (const Layout& layout : layouts_of_lesson_09())
+    for (const DistMeta& meta : layout.parameters())
+      for (int dp = 0; dp < layout.grid.dp(); ++dp)
+        if (!layout.owned_range(meta, dp).empty())
+          work[static_cast<std::size_t>(meta.parameter)].times += kSteps * layout.grid.tp();
   return work;
 }
 
@@ -104,23 +111,37 @@ double work_in_flops(Precision precision) {
   return flops;
 }
 
-// Seconds that the same products take in PyTorch in fp32 and bf16, none where there is no PyTorch.
-std::optional<std::pair<double, double>> seconds_in_torch() {
+// Seconds in PyTorch, in fp32 and in bf16.
+struct InTorch {
+  double job[2] = {};       // lesson 09 from start to end, without its comparison
+  double products[2] = {};  // its Newton–Schulz alone
+};
+
+// None where there is no PyTorch.
+std::optional<InTorch> seconds_in_torch() {
   const TemporaryFolder folder;
   std::ofstream job(folder.file("job"));
-  for (const Repeated& matrix : work_of_lesson_09())
-    job << matrix.shape.rows << " " << matrix.shape.cols << " " << matrix.times << "\n";
+  job << "steps " << kSteps << "\n";
+  for (const Layout& layout : layouts_of_lesson_09()) {
+    job << "layout " << layout.grid.dp() << " " << layout.grid.tp() << "\n";
+    for (const DistMeta& meta : layout.parameters())
+      job << "matrix " << meta.full_shape.rows << " " << meta.full_shape.cols << " "
+          << static_cast<int>(meta.tp_split_dim) << " " << meta.global_range.begin << " " << meta.global_range.end
+          << "\n";
+  }
   job.close();
   // Debian's PyTorch belongs to the system's Python, which need not be the first on the path.
-  const std::vector<std::string> script = {std::string(MUONWALK_ROOT) + "/tests/bench/products_in_torch.py",
+  const std::vector<std::string> script = {std::string(MUONWALK_ROOT) + "/tests/bench/lesson_09_in_torch.py",
                                            folder.file("job")};
   testing::Outcome outcome = testing::run_program({"/usr/bin/env", "python3", script[0], script[1]}, 600);
-  if (outcome.exit_code != 0)
+  if (outcome.exit_code == 77)
     outcome = testing::run_program({"/usr/bin/env", "/usr/bin/python3", script[0], script[1]}, 600);
-  if (outcome.exit_code != 0) return std::nullopt;
+  if (outcome.exit_code == 77) return std::nullopt;
+  if (outcome.exit_code != 0)
+    throw std::runtime_error("lesson 09 in PyTorch ended " + testing::end_text(outcome) + ": " + outcome.err);
   std::istringstream numbers(outcome.out);
-  std::pair<double, double> result;
-  numbers >> result.first >> result.second;
+  InTorch result;
+  numbers >> result.job[0] >> result.job[1] >> result.products[0] >> result.products[1];
   return result;
 }
 
@@ -132,62 +153,74 @@ double processor_seconds_of_children() {
          1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
-// Lesson 09 with each engine in each precision, beside the time in which the cores could do its multiply-adds and
-// nothing else, with the vectors that the engine uses. Half of a symmetric product is saved; in bf16 (c A) A
-// is none. On a machine that others use too, the processor time tells more than the clock.
+// An engine in a precision, what has been set for it, and what it took.
+struct Engine {
+  const char *products, *precision;
+  double most_of_floor;                       // times the floor; 0: nothing was set
+  double least_of_torch;                      // how many times as long PyTorch's job should take; 0: nothing was set
+  double peak = 0;                            // GFLOP/s that all cores reach with the vectors that it uses
+  std::vector<double> times = {}, busy = {};  // seconds; and processor seconds per core
+};
+
+// Lesson 09 with each engine in each precision, in turns with PyTorch, beside the floor: the time in which the cores
+// could do its multiply-adds and nothing else, with the vectors that the engine uses. Half of a symmetric product is
+// saved; in bf16 (c A) A is none. On a machine that others use too, the processor time tells more than the clock.
 void lesson_09() {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const double peak = bench::multiply_add_peak_of(cores);
   const double avx2 = bench::multiply_add_peak_of(cores, bench::MultiplyAdd::avx2);
   const double pairs = bench::multiply_add_peak_of(cores, bench::MultiplyAdd::pairs);
   const double tiles = bench::multiply_add_peak_of(cores, bench::MultiplyAdd::tiles);
-  fmt::print("Lesson 09, both layouts, 10 steps, checks included: {:.0f} GFLOP in fp32, {:.0f} in bf16\n",
+  fmt::print("Lesson 09, both layouts, {} steps, checks included: {:.0f} GFLOP in fp32, {:.0f} in bf16\n", kSteps,
              work_in_flops(Precision::fp32) / 1e9, work_in_flops(Precision::bf16) / 1e9);
   fmt::print("  {} cores reach {:.0f} GFLOP/s in multiply-adds of float32, {:.0f} in vectors of 256 bits, {}, {}\n",
              cores, peak, avx2, pairs > 0 ? fmt::format("{:.0f} in vdpbf16ps", pairs) : "have no vdpbf16ps",
              tiles > 0 ? fmt::format("{:.0f} in tdpbf16ps", tiles) : "and have no AMX");
-  const auto run = [](const char* products, const char* precision) {
-    return seconds([&] {
-      run_lesson("lesson_09_full_step", {"--verbose", "0", "--products", products, "--precision", precision});
-    });
-  };
-  constexpr int kEngines = 5;
-  const char* const names[kEngines][2] = {
-      {"chain", "fp32"}, {"eigen", "fp32"}, {"chain", "bf16"}, {"eigen", "bf16"}, {"tiles", "bf16"}};
-  std::vector<double> times[kEngines], busy[kEngines], in_torch[2];  // in turns
+  const double of_eigen = std::string(eigen_code().name) == "avx512" ? peak : avx2;
+  std::vector<Engine> engines = {
+      {"chain", "fp32", 1.25, 2.3, peak},
+      {"eigen", "fp32", 1.5, 1.9, of_eigen},
+      {"chain", "bf16", 1.6, 2.4, std::max(peak, pairs)},
+      {"eigen", "bf16", 0, 0, of_eigen},
+      {"tiles", "bf16", tiles > 0 ? 2.5 : 0.0, tiles > 0 ? 1.0 : 0.0, std::max(peak, tiles)}};
+  std::vector<double> job[2], products[2];  // in PyTorch, in fp32 and in bf16
   for (int turn = 0; turn < 3; ++turn) {
-    for (int i = 0; i < kEngines; ++i) {
+    for (Engine& engine : engines) {
       const double before = processor_seconds_of_children();
-      times[i].push_back(run(names[i][0], names[i][1]));
-      busy[i].push_back((processor_seconds_of_children() - before) / cores);
+      engine.times.push_back(seconds([&] {
+        run_lesson("lesson_09_full_step",
+                   {"--verbose", "0", "--products", engine.products, "--precision", engine.precision});
+      }));
+      engine.busy.push_back((processor_seconds_of_children() - before) / cores);
     }
-    const auto torch = seconds_in_torch();
-    if (torch) in_torch[0].push_back(torch->first), in_torch[1].push_back(torch->second);
+    if (const std::optional<InTorch> torch = seconds_in_torch()) {
+      for (int i = 0; i < 2; ++i) job[i].push_back(torch->job[i]), products[i].push_back(torch->products[i]);
+    }
   }
-  for (auto& all : times) std::sort(all.begin(), all.end());
-  for (auto& all : busy) std::sort(all.begin(), all.end());
-  for (auto& all : in_torch) std::sort(all.begin(), all.end());
-  const bool torch = in_torch[0].size() == 3;
-  for (int i = 0; i < kEngines; ++i) {
-    const bool fp32 = i < 2;
-    const bool narrow = i % 2 == 1 && std::string(eigen_code().name) != "avx512";
-    const double reached = narrow               ? avx2
-                           : fp32 || i % 2 == 1 ? peak
-                           : i == 2             ? std::max(peak, pairs)
-                                                : std::max(peak, tiles);
-    const double floor = work_in_flops(fp32 ? Precision::fp32 : Precision::bf16) / 1e9 / reached;
-    fmt::print("  {} {}  {:6.2f} s, {:5.2f} × its floor of {:.2f} s; in processor time {:5.2f} ×", names[i][0],
-               names[i][1], times[i][1], times[i][1] / floor, floor, busy[i][1] / floor);
-    if (torch) fmt::print("  PyTorch takes {:5.2f} ×", in_torch[fp32 ? 0 : 1][1] / times[i][1]);
-    fmt::print("{}\n", i == 0   ? "   targets 1.4, 3.5"
-                       : i == 1 ? "   target 1.6"
-                       : i == 2
-                           ? fmt::format("   {:.2f} × the chain's fp32 (target 0.7, where vdpbf16ps is twice as fast)",
-                                         busy[2][1] / busy[0][1])
-                       : i == 4 && tiles > 0 ? "   target 2.5"
-                                             : "");
+  const bool torch = !job[0].empty();
+  const auto target = [](const char* sign, double value) {
+    return value > 0 ? fmt::format("{} {:<5}", sign, value) : std::string(7, ' ');
+  };
+  fmt::print("                time            of its floor   processor time{}\n",
+             torch ? "     PyTorch's job takes   its products alone" : "");
+  for (const Engine& engine : engines) {
+    const bool bf16 = std::string(engine.precision) == "bf16";
+    const double floor = work_in_flops(bf16 ? Precision::bf16 : Precision::fp32) / 1e9 / engine.peak;
+    const double time = middle(engine.times);
+    fmt::print("  {} {}  {:6.2f} s  {:5.2f} × {:.2f} s {}        {:5.2f} ×", engine.products, engine.precision, time,
+               time / floor, floor, target("≤", engine.most_of_floor), middle(engine.busy) / floor);
+    if (torch)
+      fmt::print("           {:5.2f} × {}              {:5.2f} ×", middle(job[bf16]) / time,
+                 target("≥", engine.least_of_torch), middle(products[bf16]) / time);
+    fmt::print("\n");
   }
-  if (!torch) fmt::print("  not compared with PyTorch: there is none (Debian: python3-torch)\n");
+  const auto busy = [&](int i) { return middle(engines[i].busy); };
+  fmt::print("  bf16 takes {:.2f} × the time of fp32 with eigen (target 1), {:.2f} × with chain\n", busy(3) / busy(1),
+             busy(2) / busy(0));
+  if (torch)
+    fmt::print("  PyTorch's job takes {:.2f} s in fp32 and {:.2f} s in bf16\n", middle(job[0]), middle(job[1]));
+  else
+    fmt::print("  not compared with PyTorch: there is none (Debian: python3-torch)\n");
 }
 
 // The same run with --trace and without take turns, so that both see the same machine; the ratio is that of the middle
@@ -201,12 +234,11 @@ void cost_of_tracing() {
       run_lesson("lesson_09_full_step", {"--dp", "4", "--tp", "2", "--trace", folder.file("run.json")});
     }));
   }
-  std::sort(plain.begin(), plain.end());
-  std::sort(traced.begin(), traced.end());
+  const auto [fastest, slowest] = std::minmax_element(plain.begin(), plain.end());
   fmt::print(
       "  --trace, dp 4 × tp 2: {:.3f} × the time without it (target 1.02); the slowest run without it is {:.3f} × the "
       "fastest\n",
-      traced[traced.size() / 2] / plain[plain.size() / 2], plain.back() / plain.front());
+      middle(traced) / middle(plain), *slowest / *fastest);
 }
 
 }  // namespace
