@@ -250,7 +250,8 @@ void sum_in_several_orders(Rank& rank, Local& local) {
 //
 // As long as ranks send to ranks, fewer bytes are impossible in the first three, since a rank needs every piece that it
 // does not have. (A switch that copies or adds on the way can save some of them.) An all-reduce of a long array
-// therefore costs a rank nearly twice the array, on 8 ranks as on 800.
+// therefore costs a rank nearly twice the array, on 8 ranks as on 800. Two ranks do it in one round: each sends the
+// other all it has, and both add. That is as many bytes, in 1 message.
 Prediction predict(const RankInfo& rank) {
   const int n = rank.grid.dp(), me = rank.place.dp;
   const ElementType type = ElementType::float32;

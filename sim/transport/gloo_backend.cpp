@@ -47,13 +47,15 @@ static_assert(sizeof(WrittenEnvelope) == GlooHeaders::envelope, "the header coun
 
 bool is_inlined(std::int64_t bytes) { return bytes <= GlooHeaders::inline_limit; }
 
-// The memory of an envelope's message, and Gloo's handle on it.
+// The memory of an envelope's message, and Gloo's handle on it. There may be many of them, of which most are never
+// full: memory that was never written takes no room.
 struct Mail {
-  std::vector<char> memory;
+  static constexpr std::size_t size = sizeof(WrittenEnvelope) + static_cast<std::size_t>(GlooHeaders::inline_limit);
+  std::unique_ptr<char[]> memory;
   Buffer buffer;
   bool posted = false;  // where it is kept ready for the next one: Gloo knows of it
 
-  char* payload() { return memory.data() + sizeof(WrittenEnvelope); }
+  char* payload() { return memory.get() + sizeof(WrittenEnvelope); }
 };
 
 class GlooBackend;
@@ -222,8 +224,8 @@ class GlooBackend : public Backend {
 
   void make(Mail& mail) {
     if (mail.buffer) return;
-    mail.memory.resize(sizeof(WrittenEnvelope) + static_cast<std::size_t>(GlooHeaders::inline_limit));
-    mail.buffer = buffer_over(mail.memory.data(), mail.memory.size());
+    mail.memory.reset(new char[Mail::size]);
+    mail.buffer = buffer_over(mail.memory.get(), Mail::size);
   }
 
   std::unique_ptr<GlooMessage> new_message(const Envelope& envelope, int peer, bool sent, void* data,
@@ -260,7 +262,7 @@ class GlooBackend : public Backend {
     written.kind = static_cast<std::int32_t>(message.envelope.kind);
     written.type = static_cast<std::int32_t>(message.envelope.type);
     written.inlined = is_inlined(message.bytes) ? 1 : 0;
-    std::memcpy(message.mail->memory.data(), &written, sizeof(written));
+    std::memcpy(message.mail->memory.get(), &written, sizeof(written));
     const std::size_t payload = written.inlined ? static_cast<std::size_t>(message.bytes) : 0;
     if (payload > 0) std::memcpy(message.mail->payload(), message.data, payload);
     message.mail->buffer->send(message.peer, envelope_slot(message.envelope.from_rank_to_rank()), 0,
@@ -338,7 +340,7 @@ class GlooBackend : public Backend {
       unopened_.erase(std::find(unopened_.begin(), unopened_.end(), &message));
     }
     WrittenEnvelope written;
-    std::memcpy(&written, in.memory.data(), sizeof(written));
+    std::memcpy(&written, in.memory.get(), sizeof(written));
     const Envelope theirs{static_cast<CollectiveKind>(written.kind), static_cast<ElementType>(written.type),
                           written.number, written.root};
     const std::string wrong =

@@ -34,9 +34,12 @@ class LostPeerWatch;
 /// pays 1, and 1 more. So an envelope of send and recv leaves when the receiver has made ready for it and not before:
 /// that needs no message of ours, since Gloo announces it. For envelopes of collectives there is always one place ready
 /// for each peer, once it has been heard of, so that a small message needs no round trip.
+///
+/// Measured with a training run whose messages have 8 and 16 KiB (lesson 20, 8 ranks on 2 cores): in the envelopes they
+/// take three quarters of the time that they take behind them.
 struct GlooHeaders {
-  static constexpr std::int64_t inline_limit = 4096;  ///< Payloads up to this size travel in the envelope's message.
-  static constexpr std::int64_t envelope = 40;        ///< One of our own envelopes, without the payload in it.
+  static constexpr std::int64_t inline_limit = 16384;  ///< Payloads up to this size travel in the envelope's message.
+  static constexpr std::int64_t envelope = 40;         ///< One of our own envelopes, without the payload in it.
   /// What Gloo writes before every message, and once more to announce it: "ready to send", "ready to receive", the
   /// data.
   static constexpr std::int64_t preamble = 48;

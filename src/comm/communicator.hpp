@@ -213,6 +213,8 @@ class Communicator {
   void broadcast_of_messages(const Envelope& envelope, void* values, Index count);
   void gather_pieces(const Envelope& envelope, const void* shard, const std::vector<Index>& counts, void* out);
   void reduce_pieces(const Envelope& envelope, const void* in, const std::vector<Index>& counts, void* out);
+  template <class PieceOf>
+  void sum_pieces(const Envelope& envelope, const PieceOf& piece_of, void* out);
 
   std::string group_;
   int rank_;

@@ -62,9 +62,11 @@ std::pair<Index, Index> all_reduce_piece(int rank, int size, Index elements) {
 Traffic all_reduce_traffic(int rank, int size, Index elements, ElementType type) {
   const std::pair<Index, Index> piece = all_reduce_piece(rank, size, elements);
   const Index own = piece.second - piece.first;
-  // First everyone else's pieces go out and n − 1 copies of its own come in; then it is the other way round.
+  // First everyone else's pieces go out and n − 1 copies of its own come in; then it is the other way round. Of two
+  // ranks it is all elements, at once.
   const std::int64_t bytes = ((elements - own) + (size - 1) * own) * element_size(type);
-  return {bytes, bytes, 2 * (size - 1), 2 * (size - 1)};
+  const int messages = size == 2 ? 1 : 2 * (size - 1);
+  return {bytes, bytes, messages, messages};
 }
 
 Traffic all_to_all_v_traffic(int rank, const std::vector<Index>& send_counts, const std::vector<Index>& recv_counts,

@@ -28,7 +28,8 @@ Traffic reduce_scatter_traffic(int size, Index piece_elements, ElementType type)
 Traffic reduce_scatter_v_traffic(int rank, const std::vector<Index>& piece_elements, ElementType type);
 
 /// A reduce-scatter of the pieces followed by an all-gather of the sums. `elements` need not be divisible by n: piece r
-/// is the range from ⌊r · elements / n⌋ to ⌊(r + 1) · elements / n⌋.
+/// is the range from ⌊r · elements / n⌋ to ⌊(r + 1) · elements / n⌋. Two ranks send each other everything and add by
+/// themselves: the same bytes in one message, not two.
 Traffic all_reduce_traffic(int rank, int size, Index elements, ElementType type);
 
 /// send_counts[r] elements go to rank r and recv_counts[r] come from it; its own entry moves nothing.

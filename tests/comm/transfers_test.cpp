@@ -41,7 +41,7 @@ void rest(milliseconds time) {
 }
 
 // Below, at and above what travels in an envelope over Gloo.
-const Index sizes[] = {0, 1, 1024, 1025, 200000};
+const Index sizes[] = {0, 1, 4096, 4097, 200000};
 
 std::string transfers_of(Communicator& c, std::uint64_t seed) {
   RandomTransfers settings;

@@ -173,7 +173,7 @@ TEST_CASE("a small buffer keeps the first events; what does not fit is counted, 
   };
   const ReadTrace whole = read(options.trace_file);
   for (const auto& dropped : whole.whole["muonwalk"]["dropped_events"]) CHECK(dropped == 0);
-  for (int room : {1, 2, 7, 23, 60}) {
+  for (int room : {1, 2, 7, 23, 50}) {
     CAPTURE(room);
     options.trace_events = room;
     run(options, 2);
@@ -181,7 +181,7 @@ TEST_CASE("a small buffer keeps the first events; what does not fit is counted, 
     for (int rank = 0; rank < grid.size(); ++rank) {
       CHECK(trace.whole["muonwalk"]["dropped_events"][static_cast<std::size_t>(rank)] > 0);
       CHECK(entries(trace, rank) <= room);
-      if (room < 60) CHECK(entries(trace, rank) < entries(whole, rank));
+      if (room < 50) CHECK(entries(trace, rank) < entries(whole, rank));
     }
     CHECK(arrows(trace) < arrows(whole));
   }
