@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/transport/nccl/nccl_api.hpp"
+#include "sim/transport/nccl/nccl_library.hpp"
 #include "src/cuda/device.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/tree_sum.hpp"

@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/transport/nccl/nccl_api.hpp"
+#include "sim/transport/nccl/nccl_library.hpp"
 #include "tests/cuda/stand_in.hpp"
 
 namespace nccl = muonwalk::sim::nccl;

@@ -1,5 +1,3 @@
-#include "sim/transport/nccl/nccl_backend.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -8,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/transport/nccl/nccl_group.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -220,7 +219,8 @@ class NcclBackend : public Backend, private Exchanger {
       std::byte* whole = static_cast<std::byte*>(all.own_place) - member_.rank * all.own_bytes;
       const std::byte* const own = to_device(in, all.own, all.own_bytes);
       whole = from_device(out, whole, out_bytes);
-      if (group_ != nullptr) return group_->all_gather(own, whole, all.own_bytes);
+      if (group_ != nullptr)
+        return group_->call("ncclAllGather", nccl_library().AllGather, own, whole, all.own_bytes, nccl::kUint8);
       if (whole != own) cuda::copy_bytes(stream(), whole, own, all.own_bytes);
       return;
     }
@@ -233,7 +233,8 @@ class NcclBackend : public Backend, private Exchanger {
       const auto *const first = member_.rank == 0 ? own : other, *const second = member_.rank == 0 ? other : own;
       if (first + all.own_bytes == second && cuda::is_device_pointer(own)) {
         sum_ = all.incoming[0].data;
-        return group_->reduce_scatter(first, all.incoming[0].data, all.own_bytes / element_size(all.envelope.type));
+        return group_->call("ncclReduceScatter", nccl_library().ReduceScatter, first, all.incoming[0].data,
+                            all.own_bytes / element_size(all.envelope.type), nccl::kFloat32, nccl::kSum);
       }
     }
     if (all.own_place != all.own) {
@@ -242,10 +243,12 @@ class NcclBackend : public Backend, private Exchanger {
     }
     if (group_ == nullptr || in_bytes + out_bytes == 2 * all.own_bytes) return;  // there is nothing to move
     if (all.envelope.kind == CollectiveKind::broadcast) {
-      if (member_.rank != all.envelope.root)
-        return group_->broadcast(from_device(out, all.incoming[0].data, out_bytes), out_bytes, all.envelope.root);
-      const Exchange::Outgoing& values = all.outgoing[0];
-      return group_->broadcast(to_device(in, values.data, values.bytes), values.bytes, all.envelope.root);
+      const bool sends = member_.rank == all.envelope.root;
+      const Index bytes = sends ? all.outgoing[0].bytes : out_bytes;
+      std::byte* const values =
+          sends ? to_device(in, all.outgoing[0].data, bytes) : from_device(out, all.incoming[0].data, bytes);
+      return group_->call("ncclBroadcast", nccl_library().Broadcast, values, values, bytes, nccl::kUint8,
+                          all.envelope.root);
     }
     // What is staged is copied before the group of calls begins.
     std::vector<const std::byte*> from;
@@ -253,9 +256,14 @@ class NcclBackend : public Backend, private Exchanger {
     for (const auto& message : all.outgoing) from.push_back(to_device(in, message.data, message.bytes));
     for (const auto& message : all.incoming) to.push_back(from_device(out, message.data, message.bytes));
     group_->together([&] {
+      const nccl::Calls& calls = nccl_library();
       for (std::size_t i = 0; i < from.size(); ++i) {
-        if (all.outgoing[i].bytes > 0) group_->send(from[i], all.outgoing[i].bytes, all.outgoing[i].peer);
-        if (all.incoming[i].bytes > 0) group_->receive(to[i], all.incoming[i].bytes, all.incoming[i].peer);
+        const auto& out_message = all.outgoing[i];
+        const auto& in_message = all.incoming[i];
+        if (out_message.bytes > 0)
+          group_->call("ncclSend", calls.Send, from[i], out_message.bytes, nccl::kUint8, out_message.peer);
+        if (in_message.bytes > 0)
+          group_->call("ncclRecv", calls.Recv, to[i], in_message.bytes, nccl::kUint8, in_message.peer);
       }
     });
   }

@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/transport/nccl/nccl_backend.hpp"
-#include "sim/transport/nccl/nccl_library.hpp"
+#include "sim/transport/nccl/nccl_group.hpp"
 #include "src/cuda/newton_schulz_cuda.hpp"
 #include "src/errors.hpp"
 

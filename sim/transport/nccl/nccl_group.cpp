@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "sim/transport/nccl/nccl_library.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -82,37 +81,6 @@ void NcclGroup::together(const std::function<void()>& work) {
   cuda::tell_queued(stream_, cuda::Queued::library);
 }
 
-void NcclGroup::send(const void* from, Index bytes, int peer) {
-  check_soon(nccl_library().Send(from, static_cast<std::size_t>(bytes), nccl::kUint8, peer, comm_, stream_.handle()),
-             "ncclSend");
-}
-
-void NcclGroup::receive(void* to, Index bytes, int peer) {
-  check_soon(nccl_library().Recv(to, static_cast<std::size_t>(bytes), nccl::kUint8, peer, comm_, stream_.handle()),
-             "ncclRecv");
-}
-
-void NcclGroup::all_gather(const void* from, void* to, Index bytes_of_each) {
-  check_soon(nccl_library().AllGather(from, to, static_cast<std::size_t>(bytes_of_each), nccl::kUint8, comm_,
-                                      stream_.handle()),
-             "ncclAllGather");
-  cuda::tell_queued(stream_, cuda::Queued::library);
-}
-
-void NcclGroup::broadcast(void* values, Index bytes, int root) {
-  check_soon(nccl_library().Broadcast(values, values, static_cast<std::size_t>(bytes), nccl::kUint8, root, comm_,
-                                      stream_.handle()),
-             "ncclBroadcast");
-  cuda::tell_queued(stream_, cuda::Queued::library);
-}
-
-void NcclGroup::reduce_scatter(const void* from, void* to, Index count_of_each) {
-  check_soon(nccl_library().ReduceScatter(from, to, static_cast<std::size_t>(count_of_each), nccl::kFloat32, nccl::kSum,
-                                          comm_, stream_.handle()),
-             "ncclReduceScatter");
-  cuda::tell_queued(stream_, cuda::Queued::library);
-}
-
 void NcclGroup::wait() {
   device_.make_current();
   cuda::tell_waits(stream_);
@@ -162,14 +130,11 @@ void NcclGroup::leave() noexcept {
   abort();
 }
 
-std::string NcclGroup::where(const std::string& call) const {
-  return fmt::format("rank {} of group {} called {} in {} on device {}", member_.rank, member_.group, call, doing_,
-                     device_.ordinal());
-}
-
 void NcclGroup::check(nccl::Result result, const char* call) const {
   if (result == nccl::kSuccess || result == nccl::kInProgress) return;
-  const std::string sentence = fmt::format("{}, and NCCL failed: {}", where(call), nccl_words(result, comm_));
+  const std::string sentence =
+      fmt::format("rank {} of group {} called {} in {} on device {}, and NCCL failed: {}", member_.rank, member_.group,
+                  call, doing_, device_.ordinal(), nccl_words(result, comm_));
   // NCCL has lost a peer: a consequence of what happened there.
   if (result == nccl::kRemoteError) throw PeerLostError(sentence);
   throw RunError(sentence);

@@ -1,14 +1,15 @@
 #pragma once
 
-// Private to nccl_device.cpp and nccl_backend.cpp.
+// Private to nccl_device.cpp, which connects groups, and nccl_backend.cpp, which then makes their calls.
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
-#include "sim/transport/nccl/nccl_api.hpp"
-#include "src/comm/call.hpp"
-#include "src/cuda/device.hpp"
+#include "sim/transport/nccl/nccl_library.hpp"
+#include "src/comm/backend.hpp"
+#include "src/cuda/kernels.hpp"
 
 namespace muonwalk::sim {
 
@@ -36,19 +37,17 @@ class NcclGroup {
   /// From here on, errors say that the rank is in this call, and it has `timeout` for it.
   void begin(CollectiveKind kind);
 
-  /// Everything that `work` asks for with send, receive and so on is one group of calls. They run together, so their
-  /// order does not matter; the stream has them when this returns.
-  void together(const std::function<void()>& work);
+  /// Makes a call of NCCL's on bytes in device memory, on the stream: `call("ncclSend", nccl_library().Send, from,
+  /// bytes, nccl::kUint8, peer)`. The communicator and the stream, which come last, are not among the arguments.
+  template <class... Parameters, class... Arguments>
+  void call(const char* name, nccl::Result (*function)(Parameters...), Arguments... arguments) {
+    check_soon(function(arguments..., comm_, stream_.handle()), name);
+    if (!in_group_) cuda::tell_queued(stream_, cuda::Queued::library);
+  }
 
-  /// Bytes in device memory, on the stream.
-  /// @{
-  void send(const void* from, Index bytes, int peer);
-  void receive(void* to, Index bytes, int peer);
-  void all_gather(const void* from, void* to, Index bytes_of_each);
-  void broadcast(void* values, Index bytes, int root);
-  /// Adds up in an order of NCCL's own. `count_of_each` floats for every rank.
-  void reduce_scatter(const void* from, void* to, Index count_of_each);
-  /// @}
+  /// All calls that `work` makes are one group of calls. They run together, so their order does not matter; the stream
+  /// has them when this returns.
+  void together(const std::function<void()>& work);
 
   /// Returns when the stream has done all that it was given.
   void wait();
@@ -66,7 +65,6 @@ class NcclGroup {
   void check_soon(nccl::Result result, const char* call);
   nccl::Result asked();
   void look_around();
-  std::string where(const std::string& call) const;
 
   Member member_;
   cuda::Device device_;
@@ -79,5 +77,10 @@ class NcclGroup {
   std::chrono::steady_clock::time_point deadline_;
   std::chrono::steady_clock::time_point next_look_;
 };
+
+/// The backend (nccl_backend.cpp) of a group that is connected, over Gloo (`beneath`) and, where there is more than one
+/// rank, over NCCL. `kernels` add.
+std::unique_ptr<Backend> over_nccl(const NcclGroup::Member& member, const cuda::Kernels& kernels,
+                                   std::unique_ptr<Backend> beneath, std::unique_ptr<NcclGroup> group);
 
 }  // namespace muonwalk::sim
