@@ -170,23 +170,24 @@ void copy_bytes(const Stream& stream, void* to, const void* from, Index bytes) {
   tell_copied(stream, to, from, bytes);
 }
 
-void copy_rows_of_bytes(const Stream& stream, void* to, Index to_stride, const void* from, Index from_stride,
-                        Index rows, Index width) {
-  if (rows == 0 || width == 0) return;
-  if (rows == 1 || (width == to_stride && width == from_stride)) return copy_bytes(stream, to, from, rows * width);
+void copy_rows(const Stream& stream, float* to, Index to_stride, const float* from, Index from_stride, Index rows,
+               Index cols) {
+  if (rows == 0 || cols == 0) return;
+  if (rows == 1 || (cols == to_stride && cols == from_stride)) return copy(stream, to, from, rows * cols);
+  const auto bytes = [](Index elements) { return static_cast<std::size_t>(elements) * sizeof(float); };
   CUDA_MEMCPY2D copy = {};
   copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
   copy.srcDevice = as_device_pointer(from);
-  copy.srcPitch = static_cast<std::size_t>(from_stride);
+  copy.srcPitch = bytes(from_stride);
   copy.dstDevice = as_device_pointer(to);
-  copy.dstPitch = static_cast<std::size_t>(to_stride);
-  copy.WidthInBytes = static_cast<std::size_t>(width);
+  copy.dstPitch = bytes(to_stride);
+  copy.WidthInBytes = bytes(cols);
   copy.Height = static_cast<std::size_t>(rows);
   const Device& device = stream.device();
   device.make_current();
   device.check(cuda_library().cuMemcpy2DAsync(&copy, stream.handle()),
-               fmt::format("cuMemcpy2DAsync of {} rows of {} bytes", rows, width));
-  tell_copied(stream, to, from, rows * width);
+               fmt::format("cuMemcpy2DAsync of {} rows of {} bytes", rows, copy.WidthInBytes));
+  tell_copied(stream, to, from, rows * cols * Index{sizeof(float)});
 }
 
 void set_to_zero(const Stream& stream, void* memory, Index bytes) {

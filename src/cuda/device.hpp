@@ -137,17 +137,10 @@ void copy_to_host(const Stream& stream, T* to, const T* from, Index count) {
   }
 }
 
-/// `rows` rows of `width` bytes that begin every `to_stride` and `from_stride` bytes.
-void copy_rows_of_bytes(const Stream& stream, void* to, Index to_stride, const void* from, Index from_stride,
-                        Index rows, Index width);
-
 /// `rows` rows of `cols` elements that begin every `to_stride` and `from_stride` elements: a slice of columns into a
 /// whole matrix, or out of one.
-template <class T>
-void copy_rows(const Stream& stream, T* to, Index to_stride, const T* from, Index from_stride, Index rows, Index cols) {
-  constexpr Index size = sizeof(T);
-  copy_rows_of_bytes(stream, to, to_stride * size, from, from_stride * size, rows, cols * size);
-}
+void copy_rows(const Stream& stream, float* to, Index to_stride, const float* from, Index from_stride, Index rows,
+               Index cols);
 /// @}
 
 /// Sets `bytes` bytes of device memory to zero, in the stream's order.
