@@ -45,21 +45,15 @@ class PostedMessage {
 /// All messages that one rank sends and gets at one time in a collective, in the order in which observers are told of
 /// them, and what it copies from itself to itself. Memory may be null where there are 0 bytes.
 struct Exchange {
-  /// A message out of this rank's memory.
-  struct Outgoing {
-    int peer;          ///< The rank of the group that it goes to.
-    const void* data;  ///< Stays as it is until the exchange is done.
-    std::int64_t bytes;
-  };
-  /// A message into this rank's memory.
-  struct Incoming {
-    int peer;  ///< The rank of the group that it comes from.
-    void* data;
+  /// A message out of this rank's memory, which stays as it is until the exchange is done, or into it.
+  struct Part {
+    int peer;    ///< The rank of the group that it goes to or comes from.
+    void* data;  ///< Only read from where it goes out.
     std::int64_t bytes;
   };
   Envelope envelope = {};
-  std::vector<Outgoing> outgoing = {};
-  std::vector<Incoming> incoming = {};
+  std::vector<Part> outgoing = {};
+  std::vector<Part> incoming = {};
   const void* own = nullptr;  ///< This rank's own part.
   void* own_place = nullptr;  ///< Where that belongs: the same address where it lies there already.
   std::int64_t own_bytes = 0;

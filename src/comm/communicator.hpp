@@ -192,9 +192,8 @@ class Communicator {
   void break_group(const std::string& reason);
 
   // Posting messages, waiting for them and counting them (messages.cpp).
-  Message next_message(const Envelope& envelope, bool sent, int peer, std::int64_t bytes);
-  Posted post_send(const Envelope& envelope, const Exchange::Outgoing& message);
-  Posted post_receive(const Envelope& envelope, const Exchange::Incoming& message);
+  Message next_message(const Envelope& envelope, bool sent, const Exchange::Part& part);
+  Posted post(const Envelope& envelope, bool sent, const Exchange::Part& part);
   Posted post(const Call& call, const void* from, void* to);
   void wait(CollectiveKind kind, Posted& posted);
   void tell(const Call& call, const Message& message) const;

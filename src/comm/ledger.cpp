@@ -45,9 +45,9 @@ std::size_t Ledger::begin_call(const std::string& group, CollectiveKind kind, El
   return static_cast<std::size_t>(&opened - lines_.data());
 }
 
-void Ledger::count_sent(std::size_t number, std::int64_t bytes) { line(number).traffic += {bytes, 0, 1, 0}; }
-
-void Ledger::count_received(std::size_t number, std::int64_t bytes) { line(number).traffic += {0, bytes, 0, 1}; }
+void Ledger::count(std::size_t number, const Message& message) {
+  line(number).traffic += message.sent ? Traffic{message.bytes, 0, 1, 0} : Traffic{0, message.bytes, 0, 1};
+}
 
 void Ledger::add(const std::string& group, CollectiveKind kind, ElementType type, std::int64_t calls,
                  const Traffic& traffic) {

@@ -39,11 +39,9 @@ class Ledger {
  public:
   /// A call begins. Returns the number of its line, for the messages that belong to it.
   std::size_t begin_call(const std::string& group, CollectiveKind kind, ElementType type);
-  /// A message of `bytes` bytes was handed to the backend: one message more in this line. Throws std::logic_error where
+  /// A message was handed to the backend, or has arrived: one message more in this line. Throws std::logic_error where
   /// there is no such line (any more).
-  void count_sent(std::size_t line, std::int64_t bytes);
-  /// A message of `bytes` bytes has arrived.
-  void count_received(std::size_t line, std::int64_t bytes);
+  void count(std::size_t line, const Message& message);
 
   /// Adds `calls` calls with `traffic` to the line (made when new): how predictions are written.
   void add(const std::string& group, CollectiveKind kind, ElementType type, std::int64_t calls, const Traffic& traffic);

@@ -8,22 +8,19 @@
 
 namespace muonwalk {
 
-Message Communicator::next_message(const Envelope& envelope, bool sent, int peer, std::int64_t bytes) {
+Message Communicator::next_message(const Envelope& envelope, bool sent, const Exchange::Part& part) {
   const bool apart = envelope.from_rank_to_rank();
-  const std::int64_t number = numbers_[apart][sent][static_cast<std::size_t>(peer)]++;
-  return {sent, peer, bytes, number, observers_.empty() ? 0 : observers_.front()->now_ns(), apart};
+  const std::int64_t number = numbers_[apart][sent][static_cast<std::size_t>(part.peer)]++;
+  return {sent, part.peer, part.bytes, number, observers_.empty() ? 0 : observers_.front()->now_ns(), apart};
 }
 
-Communicator::Posted Communicator::post_send(const Envelope& envelope, const Exchange::Outgoing& message) {
-  const Message about = next_message(envelope, true, message.peer, message.bytes);
-  Posted posted{backend_->post_send(envelope, message.peer, message.data, message.bytes), about, line_};
-  ledger_->count_sent(line_, message.bytes);
+Communicator::Posted Communicator::post(const Envelope& envelope, bool sent, const Exchange::Part& part) {
+  const Message about = next_message(envelope, sent, part);
+  Posted posted{sent ? backend_->post_send(envelope, part.peer, part.data, part.bytes)
+                     : backend_->post_receive(envelope, part.peer, part.data, part.bytes),
+                about, line_};
+  if (sent) ledger_->count(line_, about);
   return posted;
-}
-
-Communicator::Posted Communicator::post_receive(const Envelope& envelope, const Exchange::Incoming& message) {
-  const Message about = next_message(envelope, false, message.peer, message.bytes);
-  return {backend_->post_receive(envelope, message.peer, message.data, message.bytes), about, line_};
 }
 
 void Communicator::wait(CollectiveKind kind, Posted& posted) {
@@ -31,7 +28,7 @@ void Communicator::wait(CollectiveKind kind, Posted& posted) {
     for (CallObserver* observer : observers_) observer->waits(kind, peer);
   });
   for (CallObserver* observer : observers_) observer->goes_on();
-  if (!posted.about.sent) ledger_->count_received(posted.line, posted.about.bytes);
+  if (!posted.about.sent) ledger_->count(posted.line, posted.about);
 }
 
 void Communicator::tell(const Call& call, const Message& message) const {
@@ -47,8 +44,8 @@ void Communicator::exchange(const Exchange& all) {
   receiving.reserve(all.incoming.size());
   sending.reserve(all.outgoing.size());
   guarded([&] {
-    for (const Exchange::Incoming& message : all.incoming) receiving.push_back(post_receive(all.envelope, message));
-    for (const Exchange::Outgoing& message : all.outgoing) sending.push_back(post_send(all.envelope, message));
+    for (const Exchange::Part& part : all.incoming) receiving.push_back(post(all.envelope, false, part));
+    for (const Exchange::Part& part : all.outgoing) sending.push_back(post(all.envelope, true, part));
     for (Posted& posted : receiving) wait(all.envelope.kind, posted);
     for (Posted& posted : sending) wait(all.envelope.kind, posted);
   });
@@ -57,13 +54,11 @@ void Communicator::exchange(const Exchange& all) {
 }
 
 void Communicator::exchange_together(Exchanger& exchanger, const Exchange& all) {
-  for (const Exchange::Outgoing& message : all.outgoing)
-    moved_together_.push_back(next_message(all.envelope, true, message.peer, message.bytes));
-  for (const Exchange::Incoming& message : all.incoming)
-    moved_together_.push_back(next_message(all.envelope, false, message.peer, message.bytes));
+  const std::size_t before = moved_together_.size();
+  for (const Exchange::Part& part : all.outgoing) moved_together_.push_back(next_message(all.envelope, true, part));
+  for (const Exchange::Part& part : all.incoming) moved_together_.push_back(next_message(all.envelope, false, part));
   exchanger.exchange(all);
-  for (const Exchange::Outgoing& message : all.outgoing) ledger_->count_sent(line_, message.bytes);
-  for (const Exchange::Incoming& message : all.incoming) ledger_->count_received(line_, message.bytes);
+  for (std::size_t i = before; i < moved_together_.size(); ++i) ledger_->count(line_, moved_together_[i]);
 }
 
 void Communicator::send_or_receive(const Call& call, const void* from, void* to) {
@@ -79,9 +74,9 @@ void Communicator::send_or_receive(const Call& call, const void* from, void* to)
 
 Communicator::Posted Communicator::post(const Call& call, const void* from, void* to) {
   const Envelope envelope{call.kind, call.type, 0, 0};
-  const Index size = element_size(call.type);
-  return call.kind == CollectiveKind::send ? post_send(envelope, {call.peer, from, call.elements_in * size})
-                                           : post_receive(envelope, {call.peer, to, call.elements_out * size});
+  const Index bytes = (call.elements_in + call.elements_out) * element_size(call.type);
+  const bool sent = call.kind == CollectiveKind::send;
+  return post(envelope, sent, {call.peer, sent ? const_cast<void*>(from) : to, bytes});
 }
 
 Transfer Communicator::transfer(const Call& call, const void* from, void* to) {

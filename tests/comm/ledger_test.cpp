@@ -27,12 +27,12 @@ Traffic traffic(std::int64_t sent, std::int64_t received, std::int64_t out, std:
 TEST_CASE("ledger: traffic belongs to the call that was begun last, and lines keep the order of first use") {
   Ledger ledger;
   const std::size_t gather = ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::float32);
-  ledger.count_sent(gather, 12);
+  ledger.count(gather, {true, 1, 12});
   const std::size_t broadcast = ledger.begin_call("tp 1", CollectiveKind::broadcast, ElementType::bytes);
   CHECK(ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::float32) == gather);
-  ledger.count_sent(gather, 4);
-  ledger.count_received(broadcast, 5);  // also when another call has begun since
-  ledger.count_received(gather, 0);
+  ledger.count(gather, {true, 1, 4});
+  ledger.count(broadcast, {false, 1, 5});  // also when another call has begun since
+  ledger.count(gather, {false, 1, 0});
   ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::bfloat16);
 
   REQUIRE(ledger.lines().size() == 3);
@@ -46,8 +46,8 @@ TEST_CASE("ledger: traffic belongs to the call that was begun last, and lines ke
   CHECK(ledger.total("dp 0") == traffic(16, 0, 2, 1));
   CHECK(ledger.total("pp 0") == Traffic());
   ledger = Ledger();  // a new one knows none of those lines
-  CHECK_THROWS_AS(ledger.count_sent(gather, 1), std::logic_error);
-  CHECK_THROWS_AS(ledger.count_received(broadcast, 1), std::logic_error);
+  CHECK_THROWS_AS(ledger.count(gather, {true, 1, 1}), std::logic_error);
+  CHECK_THROWS_AS(ledger.count(broadcast, {false, 1, 1}), std::logic_error);
 }
 
 TEST_CASE("first_difference: equal ledgers in any order of lines have none, and every single number is compared") {
@@ -159,10 +159,10 @@ TEST_CASE("ledger: a message of a line that was never begun is refused, also beh
   Ledger ledger;
   const std::size_t only = ledger.begin_call("dp", CollectiveKind::send, ElementType::float32);
   for (const std::size_t none : {only + 1, only + 2}) {
-    CHECK_THROWS_WITH_AS(ledger.count_sent(none, 1), "the ledger was told of a message of no call that has begun",
+    CHECK_THROWS_WITH_AS(ledger.count(none, {true, 1, 1}), "the ledger was told of a message of no call that has begun",
                          std::logic_error);
-    CHECK_THROWS_WITH_AS(ledger.count_received(none, 1), "the ledger was told of a message of no call that has begun",
-                         std::logic_error);
+    CHECK_THROWS_WITH_AS(ledger.count(none, {false, 1, 1}),
+                         "the ledger was told of a message of no call that has begun", std::logic_error);
   }
   CHECK(ledger.total() == Traffic());
 }

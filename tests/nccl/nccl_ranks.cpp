@@ -50,7 +50,7 @@ class WithDevicePointers : public Backend, public Exchanger {
       return const_cast<std::byte*>(out.data()) + (static_cast<std::byte*>(data) - first);
     };
     std::map<const void*, cuda::DeviceArray<std::byte>> in;
-    const auto copied = [&](const void* data, Index bytes) -> const void* {
+    const auto copied = [&](const void* data, Index bytes) -> void* {
       if (bytes == 0) return nullptr;
       if (in.count(data) == 0) in.emplace(data, on_device(data, bytes));
       return in.at(data).data();

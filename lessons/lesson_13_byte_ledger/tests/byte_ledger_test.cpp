@@ -41,7 +41,7 @@ Plan in_fp32(const Layout& layout, const Place& place) { return muon_in(layout, 
 
 // A ledger that has sent so much more.
 void send(Ledger& ledger, std::int64_t bytes) {
-  ledger.count_sent(ledger.begin_call("dp", CollectiveKind::all_gather, ElementType::float32), bytes);
+  ledger.count(ledger.begin_call("dp", CollectiveKind::all_gather, ElementType::float32), {true, 1, bytes});
 }
 
 }  // namespace
