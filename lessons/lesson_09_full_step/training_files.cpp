@@ -352,11 +352,8 @@ namespace {
 
 // `work` with every matrix of which the rank owns an element, and what it owns of it, counted in its shard.
 void for_own(const Layout& hidden, const Place& place, const std::function<void(const DistMeta&, Range)>& work) {
-  for (const DistMeta& meta : hidden.parameters()) {
-    const Range owned = hidden.owned_range(meta, place.dp);
-    const Index shard = hidden.dp_slice(meta.buffer_idx, meta.bucket_idx, place.dp).begin;
-    if (!owned.empty()) work(meta, {owned.begin - shard, owned.end - shard});
-  }
+  for (const DistMeta& meta : hidden.parameters())
+    if (const Range mine = hidden.local_range(meta, place.dp); !mine.empty()) work(meta, mine);
 }
 
 }  // namespace
