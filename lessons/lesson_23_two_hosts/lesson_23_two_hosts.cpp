@@ -16,7 +16,7 @@
 #include "lessons/lesson_23_two_hosts/link_table.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/classroom/shown_phases.hpp"
-#include "sim/ranks/host_link.hpp"
+#include "sim/ranks/private_network.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"

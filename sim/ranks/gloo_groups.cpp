@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/ranks/host_link.hpp"
+#include "sim/ranks/private_network.hpp"
 #include "sim/transport/gloo_device.hpp"
 #include "sim/transport/nccl_device.hpp"
 

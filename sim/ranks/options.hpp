@@ -66,9 +66,10 @@ constexpr int kComputeTimeouts = 10;
 /// What a lesson, or a notebook in which it runs, adds to what was asked for, before any rank is started.
 struct WorldSetUp {
   std::vector<Group> groups;  ///< Groups besides dp, tp and pp (LessonInfo::groups).
-  /// The host of each rank, 0 or 1: each has a network of its own, and there is a cable between them (host_link.hpp).
-  /// Where the system does not let ranks have that, two addresses of the loopback stand in for the hosts, and a line on
-  /// standard error says so. Empty: all are on this host, as are ranks that a launcher started, or that are fibers.
+  /// The host of each rank, 0 or 1: each has a network of its own, and there is a cable between them
+  /// (private_network.hpp). Where the system does not let ranks have that, two addresses of the loopback stand in for
+  /// the hosts, and a line on standard error says so. Empty: all are on this host, as are ranks that a launcher
+  /// started, or that are fibers.
   std::vector<int> host_of_rank;
   /// How slow every rank's link to the others is made to be (slow_link.hpp), over Gloo or memory; nothing: as it is.
   std::optional<LinkSpeed> link;

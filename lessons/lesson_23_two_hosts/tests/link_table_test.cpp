@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim/ranks/host_link.hpp"
 #include "sim/ranks/private_network.hpp"
 #include "src/text/names.hpp"
 #include "tests/layout/expect_usage_error.hpp"
