@@ -1,6 +1,8 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <optional>
@@ -8,11 +10,11 @@
 #include <utility>
 
 #include "sim/ranks/agent.hpp"
-#include "sim/ranks/gloo_groups.hpp"
 #include "sim/ranks/launched_run.hpp"
 #include "sim/ranks/private_network.hpp"
 #include "sim/ranks/progress.hpp"
 #include "sim/ranks/rank.hpp"
+#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/rank_process.hpp"
 #include "sim/ranks/rank_watch.hpp"
 #include "sim/ranks/remote_rank.hpp"
@@ -21,6 +23,7 @@
 #include "sim/terminal/terminal.hpp"
 #include "sim/transport/gloo_device.hpp"
 #include "sim/transport/key_store.hpp"
+#include "sim/transport/nccl_device.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -28,95 +31,132 @@ namespace {
 // Ranks that are processes leave timeouts to the parent, which sees all of them and can say who is to blame.
 constexpr std::chrono::milliseconds kRanksWait = std::chrono::hours(24);
 
+// A rank leaves it to the parent to say who is to blame for a wait. It gives up by itself this many times --timeout
+// after all have agreed on a call of NCCL's, whose own threads may look as if they computed. Where the parent is
+// late, because the machine is busy, it still comes first.
+constexpr int kNcclTimeouts = 4;
+
+// The address at which this rank's ports are opened.
+std::string gloo_address(const Options& options, int rank) {
+  if (options.launch) return options.launch->address;
+  if (options.set_up.host_of_rank.empty()) return "127.0.0.1";
+  const int host = options.set_up.host_of_rank[static_cast<std::size_t>(rank)];
+  if (link_bytes()) return host_address(host);
+#if defined(__linux__)
+  return "127.0.0." + std::to_string(host + 2);  // two addresses of one loopback stand in for two hosts
+#else
+  return "127.0.0.1";
+#endif
+}
+
+// A key store with room for what the ranks of a run write while their groups connect.
+std::unique_ptr<KeyStore> board_for(const Options& options) {
+  std::size_t keys = 0;
+  int largest = 1;
+  const RunGroups all(options);
+  for (const RunGroups::Named& each : all.names())
+    for (const Group& group : each.groups) {
+      keys += GlooDevice::board_keys(group.size()) + NcclDevice::board_keys(group.size());
+      largest = std::max(largest, group.size());
+    }
+  return std::make_unique<KeyStore>(keys, GlooDevice::board_value_bytes(largest));
+}
+
+// Connects one rank to its groups over Gloo, a context of its own for each group, and where NCCL was asked for, over
+// that as well. NCCL's waits, in which no rank computes, are limited by --timeout.
+std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, KeyStore& store, Progress& progress) {
+  const RunGroups all(options);
+  // The backends keep alive what they need of it.
+  GlooDevice device(gloo_address(options, rank));
+  const auto over_gloo = [&](const std::string& name, const Group& group, int number) {
+    return device.connect(name, number, group.size(), store, kRanksWait);
+  };
+  if (options.transport != TransportKind::nccl)
+    return std::make_unique<RankGroups>(all, options.set_up.link, rank, progress.slot(rank), over_gloo);
+  NcclDevice gpu(options.launch ? options.launch->local_rank : rank, "");  // whoever hears of an error knows the rank
+  const auto asked_for = std::chrono::milliseconds(static_cast<long>(options.timeout_seconds * 1000));
+  const auto over_nccl = [&](const std::string& name, const Group& group, int number) {
+    return gpu.connect(name, number, group.size(), store, over_gloo(name, group, number),
+                       std::min(kRanksWait, kNcclTimeouts * asked_for));
+  };
+  auto groups = std::make_unique<RankGroups>(all, options.set_up.link, rank, progress.slot(rank), over_nccl);
+  groups->chain_engine = gpu.chain_engine();
+  groups->gpu = gpu.ordinal();
+  return groups;
+}
+
 // The rank's side of a world: one rank in a process of its own, which was forked for it (fork_rank).
 class RankSide {
  public:
   // Connects the rank with the others, through `key store`. It tells its records to the pipe `records`, and marks on
   // `progress` how far it is. `goodbye` is the read end of a pipe that is closed when nobody is needed any more. Where
   // something fails, here or in a step, the parent is told why, and the process ends.
-  RankSide(const Options& options, int rank, int reports, int goodbye, KeyStore& store, Progress& progress);
+  RankSide(const Options& options, int rank, int reports, int goodbye, KeyStore& store, Progress& progress)
+      : slot_(progress.slot(rank)), reports_(reports), goodbye_(goodbye) {
+    speaking = this;
+    if (options.launch)
+      store.on_set([this](const std::string& key, const std::vector<char>& value) { send(Posted{key, value}); });
+    // Called on another thread, while this one connects.
+    GlooDevice::on_overrun([](const char* sentence) {
+      speaking->send(Failed{Failed::Kind::stranger, sentence, monotonic_seconds()});
+      _exit(3);
+    });
+    guarded([&] {
+      have_fault(options.fault, rank, 0);
+      slot_.stage = ProgressSlot::Stage::connecting;
+      session_.emplace(options, rank, connect_over_gloo(options, rank, store, progress), progress);
+      slot_.stage = ProgressSlot::Stage::running;
+    });
+  }
 
   // Runs a step and tells what the rank has said.
-  void run(int step, const std::string& title, const RankBody& body);
+  void run(int step, const std::string& title, const RankBody& body) {
+    guarded([&] {
+      for (Report& report : session_->run(step, title, body)) tell(report);
+    });
+  }
 
   // Waits until nobody is needed any more, and ends the process. Leaving without destroying the Gloo contexts saves
   // 10 ms a peer.
-  [[noreturn]] void leave();
+  [[noreturn]] void leave() {
+    slot_.stage = ProgressSlot::Stage::finished;
+    char nothing;
+    while (read(goodbye_, &nothing, 1) < 0 && errno == EINTR) {
+    }
+    _exit(0);
+  }
 
  private:
-  void tell(Report& report);
-  void send(Report last);
+  // Tells the parent of an exception before the sockets close, so that it is known as the cause.
   template <class Work>
-  void guarded(const Work& work);
-  [[noreturn]] void end_with(const std::string& sentence);
+  void guarded(const Work& work) {
+    try {
+      work();
+    } catch (...) {
+      send(failure_now());
+      _exit(3);
+    }
+    send(EndOfStep());
+  }
+
+  void tell(Report& report) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!reports_.write(report)) _exit(3);  // the parent is gone, and nobody would hear a reason
+  }
+
+  void send(Report last) {
+    tell(last);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!reports_.flush()) _exit(3);
+  }
 
   static inline RankSide* speaking = nullptr;  // the one rank of this process
-  int rank_;
+  ProgressSlot& slot_;
   std::mutex mutex_;  // of records_: while ranks connect, a thread of Gloo's may have the last word
   RecordWriter reports_;
   int goodbye_;
-  Progress* progress_;
   std::optional<RankSession> session_;
 };
-
-// Tells the parent of an exception before the sockets close, so that it is known as the cause.
-template <class Work>
-void RankSide::guarded(const Work& work) {
-  try {
-    work();
-  } catch (...) {
-    send(failure_now());
-    _exit(3);
-  }
-}
-
-RankSide::RankSide(const Options& options, int rank, int reports, int goodbye, KeyStore& store, Progress& progress)
-    : rank_(rank), reports_(reports), goodbye_(goodbye), progress_(&progress) {
-  speaking = this;
-  if (options.launch)
-    store.on_set([this](const std::string& key, const std::vector<char>& value) { send(Posted{key, value}); });
-  GlooDevice::on_overrun([](const char* sentence) { speaking->end_with(sentence); });
-  guarded([&] {
-    have_fault(options.fault, rank, 0);
-    progress_->slot(rank).stage = ProgressSlot::Stage::connecting;
-    auto groups = connect_over_gloo(options, rank, store, progress, kRanksWait);
-    session_.emplace(options, rank, std::move(groups), progress);
-    progress_->slot(rank).stage = ProgressSlot::Stage::running;
-  });
-  send(EndOfStep());
-}
-
-void RankSide::run(int step, const std::string& title, const RankBody& body) {
-  guarded([&] {
-    for (Report& report : session_->run(step, title, body)) tell(report);
-  });
-  send(EndOfStep());
-}
-
-void RankSide::leave() {
-  progress_->slot(rank_).stage = ProgressSlot::Stage::finished;
-  char nothing;
-  while (read(goodbye_, &nothing, 1) < 0 && errno == EINTR) {
-  }
-  _exit(0);
-}
-
-void RankSide::tell(Report& report) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!reports_.write(report)) _exit(3);  // the parent is gone, and nobody would hear a reason
-}
-
-void RankSide::send(Report last) {
-  tell(last);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!reports_.flush()) _exit(3);
-}
-
-// Called on another thread, while this one connects.
-void RankSide::end_with(const std::string& sentence) {
-  send(Failed{Failed::Kind::stranger, sentence, monotonic_seconds()});
-  _exit(3);
-}
 
 // Watches ranks that are processes. Those of a launched run (`run`, else null) have a key store each, so what one
 // writes is told to all others; rank 0 is a child of this process, the others are agents' children.
