@@ -208,23 +208,23 @@ void LessonCore::begin(int hosts) {
 
 void LessonCore::start() {
   if (state_->world != nullptr) return;
-  LaunchedRun* run = nullptr;
+  int hosts = 1;
   guarded([&] {
     if (options_.set_up.link && options_.transport == TransportKind::nccl)
       throw UsageError("a slower link can't be made of NCCL, which moves bytes by itself; leave --transport nccl out");
     if (options_.talks_over() != TransportKind::gloo) options_.set_up.host_of_rank.clear();
-    run = meet_launched(options_, info_.name);
+    hosts = meet_launched(options_, info_.name);
     if (is_agent()) return;
     try {
       require_writable(options_);
     } catch (const UsageError& error) {
-      refuse_launched(run, error.what());
+      if (options_.launch) refuse_launched(error.what());
       throw;
     }
   });
-  begin(hosts_of(run));
+  begin(hosts);
   if (state_->files.tracer != nullptr) state_->files.tracer->begin();
-  guarded([&] { state_->world = start_world(options_, run); });
+  guarded([&] { state_->world = start_world(options_); });
 }
 
 void LessonCore::say(const std::string& text) {

@@ -114,10 +114,9 @@ class FiberWorld : public World {
 
 }  // namespace
 
-std::unique_ptr<World> start_fiber_world(const Options& options) { return std::make_unique<FiberWorld>(options); }
-
-std::unique_ptr<World> start_world(const Options& options, LaunchedRun* run) {
-  return options.world == WorldKind::fibers ? start_fiber_world(options) : start_process_world(options, run);
+std::unique_ptr<World> start_world(const Options& options) {
+  if (options.world == WorldKind::fibers) return std::make_unique<FiberWorld>(options);
+  return start_process_world(options);
 }
 
 }  // namespace muonwalk::sim

@@ -15,6 +15,7 @@
 #include "sim/launch/rendezvous.hpp"
 #include "sim/ranks/agent_frames.hpp"
 #include "sim/ranks/hello.hpp"
+#include "sim/ranks/launched_run.hpp"
 #include "sim/ranks/options.hpp"
 #include "sim/ranks/world.hpp"
 #include "src/errors.hpp"
@@ -91,7 +92,7 @@ void speak_only_as_rank_0(int argc, char** argv) {
 bool tells_refusals() { return tells; }
 
 void hand_refusal_on(const std::string& sentence) {
-  if (asked.rank ? has_met_launched() : duty.of_run) return;
+  if (asked.rank ? launched_run() != nullptr : duty.of_run) return;
   std::optional<Launch> launch;
   try {
     launch = find_launch(asked, process_environment());

@@ -48,8 +48,10 @@ std::unique_ptr<LaunchedRun>& run_of_this_program() {
 
 }  // namespace
 
-LaunchedRun* meet_launched(const Options& options, const std::string& program) {
-  if (!options.launch) return nullptr;
+LaunchedRun* launched_run() { return run_of_this_program().get(); }
+
+int meet_launched(const Options& options, const std::string& program) {
+  if (!options.launch) return 1;
   std::unique_ptr<LaunchedRun>& run = run_of_this_program();
   if (run == nullptr) {
     const Launch& launch = *options.launch;
@@ -57,19 +59,15 @@ LaunchedRun* meet_launched(const Options& options, const std::string& program) {
     run = std::make_unique<LaunchedRun>(launch, own_hello(launch, program, options.arguments), options.timeout_seconds,
                                         options.products);
   }
-  return run.get();
+  return run->hosts();
 }
 
-int hosts_of(const LaunchedRun* run) { return run == nullptr ? 1 : run->hosts(); }
-
-bool has_met_launched() { return run_of_this_program() != nullptr; }
-
-void refuse_launched(LaunchedRun* run, const std::string& why) {
-  if (run != nullptr) run->refuse(why);
+void refuse_launched(const std::string& why) {
+  if (LaunchedRun* run = launched_run()) run->refuse(why);
 }
 
 void end_launched(int code) {
-  if (LaunchedRun* run = run_of_this_program().get()) run->ends_with(code);
+  if (LaunchedRun* run = launched_run()) run->ends_with(code);
 }
 
 void LaunchedRun::ends_with(int code) {

@@ -93,4 +93,8 @@ class LaunchedRun {
   int hosts_ = 1;
 };
 
+/// The run of this program, once its processes have met (meet_launched); null before, and where no launcher has started
+/// them.
+LaunchedRun* launched_run();
+
 }  // namespace muonwalk::sim

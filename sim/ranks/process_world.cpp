@@ -196,14 +196,13 @@ class ProcessWatch : public RankWatch {
 // agent goes through the program as a rank that does nothing.
 class ProcessWorld : public World {
  public:
-  // `run` is null where no launcher has started the ranks.
-  ProcessWorld(const Options& options, LaunchedRun* run)
+  explicit ProcessWorld(const Options& options)
       : options_(options),
-        run_(run),
+        run_(options.launch ? launched_run() : nullptr),
         store_(board_for(options)),
         progress_(std::make_unique<Progress>(options.grid.size())),
         goodbye_(open_pipe()),
-        watch_(options, *progress_, run, *store_) {
+        watch_(options, *progress_, run_, *store_) {
     std::fflush(nullptr);  // what is still in a buffer would be printed once by every process
     try {
       require_no_other_threads();
@@ -310,7 +309,7 @@ class ProcessWorld : public World {
   }
 
   Options options_;
-  LaunchedRun* run_;
+  LaunchedRun* run_;  // null where no launcher has started the ranks
   std::unique_ptr<KeyStore> store_;
   std::unique_ptr<Progress> progress_;
   Pipe goodbye_;
@@ -324,8 +323,6 @@ class ProcessWorld : public World {
 
 }  // namespace
 
-std::unique_ptr<World> start_process_world(const Options& options, LaunchedRun* run) {
-  return std::make_unique<ProcessWorld>(options, run);
-}
+std::unique_ptr<World> start_process_world(const Options& options) { return std::make_unique<ProcessWorld>(options); }
 
 }  // namespace muonwalk::sim

@@ -5,7 +5,7 @@
 
 namespace muonwalk::sim {
 
-std::unique_ptr<World> start_process_world(const Options&, LaunchedRun*) {
+std::unique_ptr<World> start_process_world(const Options&) {
   throw UsageError("--world processes is not in this program; leave it out, and ranks are fibers");
 }
 
@@ -14,9 +14,8 @@ bool tells_refusals() { return true; }
 void hand_refusal_on(const std::string&) {}
 std::optional<Launch> launch_of_this_process(const LaunchOptions&) { return std::nullopt; }
 
-LaunchedRun* meet_launched(const Options&, const std::string&) { return nullptr; }
-int hosts_of(const LaunchedRun*) { return 1; }
-void refuse_launched(LaunchedRun*, const std::string&) {}
+int meet_launched(const Options&, const std::string&) { return 1; }
+void refuse_launched(const std::string&) {}
 void end_launched(int) {}
 
 }  // namespace muonwalk::sim

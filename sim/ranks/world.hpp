@@ -48,27 +48,18 @@ class World {
   int steps_ = 0;
 };
 
-/// The processes that a launcher has started for one run (launched_run.hpp); a null pointer where none has.
-class LaunchedRun;
-
 /// Starts the ranks and connects their groups. Of a launched run, each process starts its rank, the parent connects
 /// with all others, and in an agent it returns at their end.
-std::unique_ptr<World> start_world(const Options& options, LaunchedRun* run = nullptr);
-/// Starts one kind of world, whatever Options::world says.
-/// @{
-std::unique_ptr<World> start_process_world(const Options& options, LaunchedRun* run = nullptr);
-std::unique_ptr<World> start_fiber_world(const Options& options);
-/// @}
+std::unique_ptr<World> start_world(const Options& options);
+/// Starts ranks that are processes, whatever Options::world says.
+std::unique_ptr<World> start_process_world(const Options& options);
 
-/// Meets the other processes of Options::launch, at the first call. Throws what LaunchedRun throws.
-LaunchedRun* meet_launched(const Options& options, const std::string& program);
-/// On how many hosts the ranks are, as far as the parent knows.
-int hosts_of(const LaunchedRun* run);
-/// True when this process has met the others of its launch.
-bool has_met_launched();
+/// Meets the other processes of Options::launch (launched_run.hpp), at the first call. Returns on how many hosts the
+/// ranks are, as far as the parent knows; 1 where no launcher has started them. Throws what LaunchedRun throws.
+int meet_launched(const Options& options, const std::string& program);
 /// In the parent: the other processes hear that what was asked for is refused, or that the program ends with this code.
 /// @{
-void refuse_launched(LaunchedRun* run, const std::string& why);
+void refuse_launched(const std::string& why);
 void end_launched(int code);
 /// @}
 
