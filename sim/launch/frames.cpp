@@ -1,6 +1,8 @@
 #include "sim/launch/frames.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -120,6 +122,33 @@ std::optional<Frame> FramedConnection::receive_within(milliseconds time) {
 }
 
 short FramedConnection::events() const { return static_cast<short>(queued_.empty() ? POLLIN : POLLIN | POLLOUT); }
+
+void FramedConnection::end_when_host_is_silent(milliseconds timeout) {
+  const auto set = [&](int level, int option, int value) {
+    setsockopt(descriptor(), level, option, &value, sizeof(value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+#if defined(__linux__)
+  // Bytes on their way count from when they were sent, and an idle connection is probed: both end after the timeout.
+  const int seconds = static_cast<int>(std::clamp<long>(timeout.count() / 1000 / 4, 1, 60));
+  set(IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::clamp<long>(timeout.count(), 1, 1 << 30)));
+#else
+  static_cast<void>(timeout);
+#endif
+}
+
+bool FramedConnection::host_answers() const {
+#if defined(__linux__)
+  tcp_info info = {};
+  socklen_t length = sizeof(info);
+  if (getsockopt(descriptor(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0)
+    return info.tcpi_retransmits == 0 && info.tcpi_probes == 0;
+#endif
+  return true;
+}
 
 void FramedConnection::end(const std::string& reason) {
   if (ended_) return;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/launch/open_file.hpp"
+#include "src/io/open_file.hpp"
 
 namespace muonwalk::sim {
 
@@ -57,8 +57,14 @@ class FramedConnection {
   int descriptor() const { return socket_.descriptor(); }
   /// For poll(): what to wait for, POLLIN and, where something is queued, POLLOUT.
   short events() const;
-  /// The socket itself.
-  const OpenFile& socket() const { return socket_; }
+
+  /// Lets the kernel end this connection when the other end's kernel has not answered for `timeout`, whether something
+  /// is on its way or not. A process at the other end that computes, or is stopped, makes no difference: its kernel
+  /// answers.
+  void end_when_host_is_silent(std::chrono::milliseconds timeout);
+  /// False when the kernel at the other end has not answered lately, though ours has sent it something, or asks
+  /// (end_when_host_is_silent): its host is gone, or cannot be reached. True where that can't be told.
+  bool host_answers() const;
 
  private:
   void read_more();

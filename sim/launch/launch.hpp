@@ -79,6 +79,12 @@ Secret secret_from_text(const std::string& text, const std::string& from);
 /// The secret in a file that is this user's, that nobody else may read, and no symbolic link; else UsageError.
 Secret secret_from_file(const std::string& path);
 
+/// Reads an open file that has to be this user's alone. Returns what is wrong with it, for a sentence; empty: nothing.
+std::string read_private_file(int descriptor, std::string& text);
+
+/// What is wrong with an open folder that has to be this user's alone; empty when nothing is.
+std::string private_folder_complaint(int descriptor);
+
 /// The secret of one run: from the launch's secret and a number that rank 0 draws for the run, so that two runs with
 /// one secret file don't meet.
 Secret secret_of_run(const Secret& launch, const Challenge& run_number);

@@ -11,14 +11,15 @@
 #include <cstring>
 
 #include "sim/launch/launch.hpp"
-#include "sim/launch/open_file.hpp"
 #include "src/errors.hpp"
+#include "src/io/open_file.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
 constexpr std::size_t kLeastBytes = 16;
+constexpr std::size_t kMostPrivateBytes = 4096;  // of a file that holds a secret
 constexpr char kHowToMakeOne[] = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > secret)";
 
 // What is wrong with something open that has to be of this kind, and this user's alone: others may do nothing with it.

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/launch/open_file.hpp"
 #include "sim/transport/secret.hpp"
+#include "src/io/open_file.hpp"
 
 namespace muonwalk::sim {
 

@@ -14,8 +14,8 @@
 #include <optional>
 #include <thread>
 
-#include "sim/launch/open_file.hpp"
 #include "src/errors.hpp"
+#include "src/io/open_file.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {

@@ -80,14 +80,14 @@ LaunchedRun::LaunchedRun(const Launch& launch, const Hello& own, double timeout_
   if (own_.rank == 0) {
     meet_agents(launch, timeout_seconds, products);
     for (auto& agent : agents_)
-      if (agent != nullptr) end_when_host_is_silent(agent->socket(), in_milliseconds(silence));
+      if (agent != nullptr) agent->end_when_host_is_silent(in_milliseconds(silence));
     return;
   }
   // A little longer than the parent waits, which then says who has not come.
   Joined joined = join_rendezvous(launch, in_milliseconds(timeout_seconds) + milliseconds(500));
   secret_ = joined.secret;
   agents_.push_back(std::make_unique<FramedConnection>(std::move(joined.socket)));
-  end_when_host_is_silent(parent().socket(), in_milliseconds(silence));
+  parent().end_when_host_is_silent(in_milliseconds(silence));
   parent().send(frame_type(AgentFrame::hello), own_.text());
 }
 

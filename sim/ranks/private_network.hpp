@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/launch/open_file.hpp"
+#include "src/io/open_file.hpp"
 
 namespace muonwalk::sim {
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "sim/launch/open_file.hpp"
 #include "sim/ranks/report_stream.hpp"
 #include "sim/ranks/watched_rank.hpp"
+#include "src/io/open_file.hpp"
 
 namespace muonwalk::sim {
 

@@ -27,7 +27,7 @@ class RemoteRank : public WatchedRank {
   double cpu_seconds() const override { return last_.cpu_seconds; }
   bool wants_processor() const override { return !ended_ && last_.wants_processor != 0; }
   bool heard_of() override { return std::exchange(heard_, false); }
-  bool host_answers() const override { return sim::host_answers(connection_->socket()); }
+  bool host_answers() const override { return connection_->host_answers(); }
   std::string out_of_sight() const override { return out_of_sight_; }
 
   /// Tells the rank what another one has written to its key store.

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "src/errors.hpp"
+#include "src/io/open_file.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -173,17 +174,6 @@ Report record_of_kind(std::size_t kind) {
     if (kind != Kind) return record_of_kind<Kind + 1>(kind);
     return Report(std::in_place_index<Kind>);
   }
-}
-
-bool write_all(int file, const std::byte* bytes, std::size_t count) {
-  while (count > 0) {
-    const ssize_t wrote = write(file, bytes, count);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    bytes += wrote;
-    count -= static_cast<std::size_t>(wrote);
-  }
-  return true;
 }
 
 }  // namespace

@@ -67,19 +67,19 @@ void FileBeside::create() {
   const mode_t mode = replaces_ ? 0600 : 0666;
 #ifdef O_TMPFILE
   if (unnamed_files_wanted()) {
-    fd_ = ::open(folder_.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
-    if (fd_ >= 0 && ::access(open_file_name(fd_).c_str(), F_OK) == 0) return;
-    if (fd_ >= 0) ::close(fd_);  // without /proc it could not be given a name
+    file_ = OpenFile(::open(folder_.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));
+    if (file_ && ::access(open_file_name(file_.descriptor()).c_str(), F_OK) == 0) return;
+    file_.close();  // without /proc it could not be given a name
   }
 #endif
   do {
     const SignalHold hold;
     beside_ = provisional_name(folder_);
     unfinished_ = remember_unfinished(beside_, false);
-    fd_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd_ < 0) forget_unfinished(unfinished_);
-  } while (fd_ < 0 && (errno == EEXIST || errno == EINTR));  // one that a killed run left behind is passed by
-  if (fd_ < 0) {
+    file_ = OpenFile(::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!file_) forget_unfinished(unfinished_);
+  } while (!file_ && (errno == EEXIST || errno == EINTR));  // one that a killed run left behind is passed by
+  if (!file_) {
     const int error = errno;
     beside_.clear();
     refuse(error);
@@ -87,27 +87,21 @@ void FileBeside::create() {
 }
 
 void FileBeside::write(const void* bytes, std::size_t count) {
-  const char* from = static_cast<const char*>(bytes);
-  while (count > 0) {
-    const ssize_t written = ::write(fd_, from, std::min(count, std::size_t{1} << 30));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse(errno);
-    from += written;
-    count -= static_cast<std::size_t>(written);
-  }
+  if (!write_all(file_.descriptor(), bytes, count)) refuse(errno);
 }
 
 void FileBeside::keep_permissions() {
   // The owner first: changing it may clear permission bits. Only root may give a file away, and a copy of one's own is
   // not a failure; but then what the old group was allowed is not for the new one.
-  if (::fchown(fd_, owner_, group_) != 0 && ::fchown(fd_, static_cast<uid_t>(-1), group_) != 0)
+  if (::fchown(file_.descriptor(), owner_, group_) != 0 &&
+      ::fchown(file_.descriptor(), static_cast<uid_t>(-1), group_) != 0)
     mode_ = (mode_ & 0707u) | (mode_ & (mode_ & 07u) << 3);
-  if (::fchmod(fd_, mode_) != 0) errno = 0;
+  if (::fchmod(file_.descriptor(), mode_) != 0) errno = 0;
 }
 
 // Gives the unnamed file its name. Where one is there, it takes a provisional one first: a link replaces nothing.
 void FileBeside::link_to_target() {
-  const std::string open_file = open_file_name(fd_);
+  const std::string open_file = open_file_name(file_.descriptor());
   const auto linked = [&](const std::string& name) {
     return ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
   };
@@ -123,12 +117,10 @@ void FileBeside::link_to_target() {
 }
 
 void FileBeside::commit() {
-  if (::fsync(fd_) != 0) refuse(errno);
+  if (::fsync(file_.descriptor()) != 0) refuse(errno);
   const SignalHold hold;
   if (beside_.empty()) link_to_target();
-  const int fd = fd_;
-  fd_ = -1;  // closed even when close complains
-  if (::close(fd) != 0) refuse(errno);
+  if (::close(file_.release()) != 0) refuse(errno);  // it is closed even when that complains
   if (!beside_.empty()) {
     if (::rename(beside_.c_str(), target_.c_str()) != 0) refuse(errno);
     forget_unfinished(unfinished_);
@@ -136,15 +128,12 @@ void FileBeside::commit() {
     beside_.clear();
   }
   // The new name reaches the disk with the folder. Some file systems can't flush one; the file itself is safe by now.
-  const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  ::fsync(folder);
-  ::close(folder);
+  const OpenFile folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder) ::fsync(folder.descriptor());
 }
 
 void FileBeside::discard() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  file_.close();
   if (!beside_.empty() && owner_process_ == ::getpid()) ::unlink(beside_.c_str());
   beside_.clear();
   forget_unfinished(unfinished_);
@@ -160,7 +149,7 @@ void FileBeside::refuse(const std::string& why, const std::string& remedy) {
 
 void FileBeside::commit_together(const FilesBeside& files) {
   for (const auto& file : files)  // here a disk may turn out to be full, and none has its place yet
-    if (::fsync(file->fd_) != 0) file->refuse(errno);
+    if (::fsync(file->file_.descriptor()) != 0) file->refuse(errno);
   std::size_t done = 0;
   try {
     for (; done < files.size(); ++done) files[done]->commit();

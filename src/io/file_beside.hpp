@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/io/open_file.hpp"
 #include "src/io/unfinished.hpp"
 
 namespace muonwalk {
@@ -53,7 +54,7 @@ class FileBeside {
   std::string beside_;  // its provisional name; empty where it has none, and once it is gone
   Unfinished* unfinished_ = nullptr;
   int owner_process_;  // a forked process has a copy of this, and no file
-  int fd_ = -1;
+  OpenFile file_;
   bool replaces_ = false;
   unsigned mode_ = 0;
   unsigned owner_ = 0;

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "src/errors.hpp"
+#include "src/io/open_file.hpp"
 #include "src/io/safetensors.hpp"
 #include "src/io/safetensors_format.hpp"
 #include "src/io/unfinished.hpp"
@@ -27,24 +28,13 @@ class InputFile {
   explicit InputFile(const std::string& path) : path_(path) {
     if (is_unfinished_name(path)) refuse("a run that was killed left it unfinished", "name the file that it was to be");
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd_ < 0) refuse_errno();
+    file_ = OpenFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status = {};
-    if (::fstat(fd_, &status) != 0) {
-      const int error = errno;
-      ::close(fd_);
-      errno = error;
-      refuse_errno();
-    }
-    if (!S_ISREG(status.st_mode)) {
-      ::close(fd_);
+    if (!file_ || ::fstat(file_.descriptor(), &status) != 0) refuse_errno();
+    if (!S_ISREG(status.st_mode))
       refuse(S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a regular file", "name a .safetensors file");
-    }
     size_ = status.st_size;
   }
-  ~InputFile() { ::close(fd_); }
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
 
   std::int64_t size() const { return size_; }
 
@@ -52,7 +42,8 @@ class InputFile {
   void read(void* into, std::int64_t count, std::int64_t offset) const {
     char* to = static_cast<char*>(into);
     while (count > 0) {
-      const ssize_t got = ::pread(fd_, to, static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 30)), offset);
+      const auto piece = static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 30));
+      const ssize_t got = ::pread(file_.descriptor(), to, piece, offset);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) refuse_errno();
       if (got == 0) refuse("it became shorter while it was read");
@@ -75,7 +66,7 @@ class InputFile {
   }
 
   const std::string path_;
-  int fd_ = -1;
+  OpenFile file_;
   std::int64_t size_ = 0;
 };
 

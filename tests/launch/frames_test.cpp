@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+using namespace muonwalk;
 using namespace muonwalk::sim;
 using std::chrono::milliseconds;
 
@@ -247,12 +248,12 @@ TEST_CASE("a peer that goes: what it sent before still comes, then the connectio
 }
 
 TEST_CASE("a connection is watched by the kernel for the time that was asked for") {
-  const OpenFile socket(::socket(AF_INET, SOCK_STREAM, 0));
-  end_when_host_is_silent(socket, milliseconds(8000));
+  FramedConnection connection(OpenFile(::socket(AF_INET, SOCK_STREAM, 0)));
+  connection.end_when_host_is_silent(milliseconds(8000));
   const auto value = [&](int level, int option) {
     int found = -1;
     socklen_t length = sizeof(found);
-    getsockopt(socket.descriptor(), level, option, &found, &length);
+    getsockopt(connection.descriptor(), level, option, &found, &length);
     return found;
   };
   CHECK(value(SOL_SOCKET, SO_KEEPALIVE) == 1);
@@ -262,11 +263,11 @@ TEST_CASE("a connection is watched by the kernel for the time that was asked for
   CHECK(value(IPPROTO_TCP, TCP_KEEPINTVL) == 2);
   CHECK(value(IPPROTO_TCP, TCP_KEEPCNT) == 3);
   // A short time is probed every second, a long one every minute.
-  end_when_host_is_silent(socket, milliseconds(700));
+  connection.end_when_host_is_silent(milliseconds(700));
   CHECK(value(IPPROTO_TCP, TCP_USER_TIMEOUT) == 700);
   CHECK(value(IPPROTO_TCP, TCP_KEEPIDLE) == 1);
   CHECK(value(IPPROTO_TCP, TCP_KEEPINTVL) == 1);
-  end_when_host_is_silent(socket, std::chrono::hours(1));
+  connection.end_when_host_is_silent(std::chrono::hours(1));
   CHECK(value(IPPROTO_TCP, TCP_USER_TIMEOUT) == 3600000);
   CHECK(value(IPPROTO_TCP, TCP_KEEPIDLE) == 60);
   CHECK(value(IPPROTO_TCP, TCP_KEEPINTVL) == 60);
