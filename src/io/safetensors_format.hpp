@@ -28,10 +28,8 @@ constexpr std::int64_t kLongestHeader = 100'000'000;
 /// The key of the file's own strings, which no tensor may have for a name.
 constexpr char kMetadataKey[] = "__metadata__";
 
-/// What a header says of one tensor, not yet checked against anything.
-struct TensorEntry {
-  std::string name, dtype;
-  std::vector<std::int64_t> shape;
+/// What a header says of one tensor, not yet checked against anything: without its type and bytes.
+struct TensorEntry : StoredTensor {
   std::vector<std::int64_t> offsets;  ///< Begin and end, in bytes of the data.
 };
 

@@ -28,8 +28,7 @@ class HeaderReader {
     if (event == Event::key && depth <= 2) begin(depth, value.get<std::string>());
     if (event == Event::key || depth == 0) return true;
     const bool opens = event == Event::object_start || event == Event::array_start;
-    if (depth == 1 && event == Event::object_start && name_ != kMetadataKey)
-      header.tensors.push_back({name_, {}, {}, {}});
+    if (depth == 1 && event == Event::object_start && name_ != kMetadataKey) header.tensors.emplace_back().name = name_;
     if (depth == 1 && event == Event::object_end && name_ != kMetadataKey) require_complete();
     if (depth == 1 && event != Event::object_start && event != Event::object_end) misplaced(name_, "");
     if (depth == 1) return opens;

@@ -94,8 +94,8 @@ SafetensorsHeader read_header(const InputFile& file, std::int64_t& data_bytes) {
   }
 }
 
-// A tensor without its bytes, after its entry was checked by itself.
-StoredTensor checked_tensor(const InputFile& file, const TensorEntry& entry, std::int64_t data_bytes) {
+// Checks an entry by itself, and says of which type it is.
+void check_entry(const InputFile& file, TensorEntry& entry, std::int64_t data_bytes) {
   const std::string name = in_quotes(entry.name);
   const Dtype* dtype = find_dtype(entry.dtype);
   if (dtype == nullptr)
@@ -113,12 +113,7 @@ StoredTensor checked_tensor(const InputFile& file, const TensorEntry& entry, std
   if (end - begin != bytes)
     file.refuse(fmt::format("the offsets of tensor {} leave it {}, but its shape and type take {}", name,
                             bytes_text(end - begin), bytes));
-  StoredTensor tensor;
-  tensor.name = entry.name;
-  tensor.dtype = entry.dtype;
-  tensor.type = dtype->type;
-  tensor.shape = entry.shape;
-  return tensor;
+  entry.type = dtype->type;
 }
 
 // Tensors must follow each other without overlap or hole, and fill the data to its end.
@@ -162,8 +157,9 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : file_(std::make_
     std::stable_sort(header.tensors.begin(), header.tensors.end(),
                      [](const TensorEntry& a, const TensorEntry& b) { return a.offsets < b.offsets; });
     metadata_ = std::move(header.metadata);
-    for (const TensorEntry& entry : header.tensors) {
-      tensors_.push_back(checked_tensor(input, entry, data_bytes));
+    for (TensorEntry& entry : header.tensors) {
+      check_entry(input, entry, data_bytes);
+      tensors_.push_back(entry);
       file_->places.emplace_back(input.size() - data_bytes + entry.offsets[0], entry.offsets[1] - entry.offsets[0]);
     }
     require_gapless(input, header.tensors, data_bytes);
