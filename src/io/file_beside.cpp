@@ -166,6 +166,4 @@ std::unique_ptr<FileBeside> text_file_beside(const std::string& path, const std:
   return file;
 }
 
-void write_text_file(const std::string& path, const std::string& text) { text_file_beside(path, text)->commit(); }
-
 }  // namespace muonwalk

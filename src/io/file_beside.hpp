@@ -64,7 +64,4 @@ class FileBeside {
 /// A file with this text in it that takes its place later.
 std::unique_ptr<FileBeside> text_file_beside(const std::string& path, const std::string& text);
 
-/// Writes `text` to the file `path`, whole or not at all, as FileBeside does.
-void write_text_file(const std::string& path, const std::string& text);
-
 }  // namespace muonwalk

@@ -27,7 +27,7 @@ using namespace muonwalk;
 namespace {
 
 std::string refused_write(const std::string& path) {
-  return usage_error([&] { write_text_file(path, "text"); });
+  return usage_error([&] { text_file_beside(path, "text")->commit(); });
 }
 
 }  // namespace
@@ -80,8 +80,8 @@ TEST_CASE("FileBeside: a provisional name that a killed run left behind is passe
       leave_next();
       left += 3;
       setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
-      write_text_file(folder.file("x"), text);
-      write_text_file(folder.file("x"), std::string(text) + " again");  // in place of a file that is there
+      text_file_beside(folder.file("x"), text)->commit();
+      text_file_beside(folder.file("x"), std::string(text) + " again")->commit();  // in place of a file that is there
       CHECK(read_text(folder.file("x")) == std::string(text) + " again");
       CHECK(folder.names().size() == left + 1);
       for (const std::string& name : folder.names())
@@ -105,7 +105,7 @@ TEST_CASE("files: whatever becomes of them, none stays open") {
   for (const char* unnamed : {"on", "off"}) {
     CAPTURE(unnamed);
     setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
-    for (int times = 0; times < 2; ++times) write_text_file(folder.file("x"), "text");
+    for (int times = 0; times < 2; ++times) text_file_beside(folder.file("x"), "text")->commit();
     CHECK(lowest_free() == before);
     { const FileBeside dropped(folder.file("x")); }
     CHECK(lowest_free() == before);
@@ -136,12 +136,12 @@ TEST_CASE("FileBeside: a new file has the usual permissions; of an old one owner
     CAPTURE(unnamed);
     setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
     std::filesystem::remove(path);
-    write_text_file(path, "new");
+    text_file_beside(path, "new")->commit();
     CHECK((now().st_mode & 0777u) == 0666u);
     if (geteuid() != 0) continue;  // only root can give files away
     REQUIRE(chown(path.c_str(), 12345, 54321) == 0);
     REQUIRE(chmod(path.c_str(), 0640) == 0);
-    write_text_file(path, "by root");
+    text_file_beside(path, "by root")->commit();
     CHECK(now().st_uid == 12345);
     CHECK(now().st_gid == 54321);
     CHECK((now().st_mode & 0777u) == 0640u);

@@ -126,13 +126,13 @@ int fchmod(int file, mode_t mode) noexcept {
 
 using namespace muonwalk;
 
-TEST_CASE("write_text_file: a system that takes a few bytes at a time, and is interrupted, gets all of them in order") {
+TEST_CASE("FileBeside: a system that takes a few bytes at a time, and is interrupted, gets all of them in order") {
   const TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < 1000; ++i) text += std::to_string(i) + " ";
   writes = 0;
   most_a_write = 7;
-  write_text_file(folder.file("x"), text);
+  text_file_beside(folder.file("x"), text)->commit();
   most_a_write = 0;
   CHECK(writes > static_cast<int>(text.size()) / 7);
   CHECK(read_text(folder.file("x")) == text);
@@ -171,7 +171,7 @@ TEST_CASE(
 }
 
 #ifdef __GLIBC__
-TEST_CASE("write_text_file: before a new version has the permissions of the old one, it is for its owner alone") {
+TEST_CASE("FileBeside: before a new version has the permissions of the old one, it is for its owner alone") {
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   const mode_t before = umask(0);
@@ -183,7 +183,7 @@ TEST_CASE("write_text_file: before a new version has the permissions of the old 
       REQUIRE(chmod(path.c_str(), mode) == 0);
       setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
       seen_modes = 0;
-      write_text_file(path, "new");
+      text_file_beside(path, "new")->commit();
       CHECK(seen_modes == 0600u);
       struct stat status = {};
       REQUIRE(stat(path.c_str(), &status) == 0);
@@ -201,12 +201,13 @@ TEST_CASE("files: no signal comes between a folder, or a name that is not to sta
   const int folders = held_steps;
   CHECK(folders >= 2);
   write_text(folder.file("x"), "old");
-  write_text_file(folder.file("x"), "new");  // takes a name that is not to stay, where files have none before
+  text_file_beside(folder.file("x"), "new")
+      ->commit();  // takes a name that is not to stay, where files have none before
   CHECK(unheld == 0);
 }
 #endif
 
-TEST_CASE("write_text_file: first the file is brought to the disk, all of it, and then the folder in which it stands") {
+TEST_CASE("FileBeside: first the file is brought to the disk, all of it, and then the folder in which it stands") {
   const TemporaryFolder folder;
   struct stat of_folder = {}, of_file = {};
   REQUIRE(stat(folder.path().c_str(), &of_folder) == 0);
@@ -219,7 +220,7 @@ TEST_CASE("write_text_file: first the file is brought to the disk, all of it, an
       if (replaces) write_text(path, "what was there");
       met.clear();
       watched = path;
-      write_text_file(path, "whole");
+      text_file_beside(path, "whole")->commit();
       watched.clear();
       REQUIRE(met.size() == 2);
       REQUIRE(stat(path.c_str(), &of_file) == 0);
@@ -232,7 +233,7 @@ TEST_CASE("write_text_file: first the file is brought to the disk, all of it, an
   unsetenv("MUONWALK_UNNAMED_FILES");
 }
 
-TEST_CASE("write_text_file: a file that the system fails to close is not a success, and is not closed once more") {
+TEST_CASE("FileBeside: a file that the system fails to close is not a success, and is not closed once more") {
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   for (const char* unnamed : {"on", "off"}) {
@@ -241,7 +242,7 @@ TEST_CASE("write_text_file: a file that the system fails to close is not a succe
     setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
     failed_closes = closed_again = 0;
     close_fails = true;
-    const std::string sentence = usage_error([&] { write_text_file(path, "new"); });
+    const std::string sentence = usage_error([&] { text_file_beside(path, "new")->commit(); });
     close_fails = false;
     CHECK(sentence == "can't write \"" + path + "\": Input/output error; choose another path");
     CHECK(failed_closes == 1);

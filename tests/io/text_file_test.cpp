@@ -10,11 +10,11 @@
 
 using namespace muonwalk;
 
-TEST_CASE("write_text_file: what is written is what is read, and a longer file is replaced") {
+TEST_CASE("FileBeside: what is written is what is read, and a longer file is replaced") {
   const TemporaryFolder folder;
   const std::string path = folder.file("picture.svg");
   for (const std::string text : {"<svg>×</svg>\n<!-- longer -->\n", "short", ""}) {
-    write_text_file(path, text);
+    text_file_beside(path, text)->commit();
     CHECK(read_text(path) == text);
   }
 }

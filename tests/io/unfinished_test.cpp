@@ -163,7 +163,7 @@ TEST_CASE("unfinished: folders that were made go when nothing is in them, and st
           make_folder("--save", folder.file("mine"));
           make_folder("--save", folder.file("mine/deeper"));
           make_folder("--save", folder.file("kept/more"));
-          write_text_file(folder.file("kept/file"), "x");
+          text_file_beside(folder.file("kept/file"), "x")->commit();
           std::exit(0);
         }) == 0);
   CHECK(folder.names() == Names{"kept", "mine"});
@@ -208,7 +208,7 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
   REQUIRE(symlink("../precious", link.c_str()) == 0);
   REQUIRE(symlink("../folder", (sticky + "/to folder").c_str()) == 0);
   REQUIRE(chmod(sticky.c_str(), 01777) == 0);
-  write_text_file(link, "my own link is followed");
+  text_file_beside(link, "my own link is followed")->commit();
   CHECK(read_text(folder.file("precious")) == "my own link is followed");
   if (geteuid() != 0) {
     MESSAGE("left out: only root can make a link of somebody else's");
@@ -217,7 +217,7 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
   REQUIRE(lchown(link.c_str(), 12345, 12345) == 0);
   REQUIRE(lchown((sticky + "/to folder").c_str(), 12345, 12345) == 0);
   for (const std::string& path : {link, sticky + "/to folder/x"}) {
-    const std::string sentence = usage_error([&] { write_text_file(path, "stolen"); });
+    const std::string sentence = usage_error([&] { text_file_beside(path, "stolen")->commit(); });
     const std::string over = path == link ? link : sticky + "/to folder";
     CHECK(sentence == "can't write \"" + path + "\": it leads over the link \"" + over +
                           "\", which somebody else put where everybody may put one; name the file that you mean, "
@@ -227,7 +227,7 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
         std::string::npos);
   CHECK(in_child([&] {  // the same for a name alone, where the program stands
           if (chdir(sticky.c_str()) != 0) _exit(1);
-          const std::string sentence = usage_error([] { write_text_file("link", "stolen"); });
+          const std::string sentence = usage_error([] { text_file_beside("link", "stolen")->commit(); });
           _exit(
               sentence ==
                       "can't write \"link\": it leads over the link \"link\", which somebody else put where everybody "
@@ -236,7 +236,7 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
                   : 2);
         }) == 42);
   REQUIRE(chmod(sticky.c_str(), 01757) == 0);  // its group may not write, but everybody else may
-  CHECK(usage_error([&] { write_text_file(link, "stolen"); }).find("somebody else") != std::string::npos);
+  CHECK(usage_error([&] { text_file_beside(link, "stolen")->commit(); }).find("somebody else") != std::string::npos);
   CHECK(usage_error([&] { make_folder("--save", link); }) ==
         "--save " + as_typed(link) + " can't be made a folder: it leads over the link \"" + link +
             "\", which somebody else put where everybody may put one; name the file that you mean, without links");
@@ -248,7 +248,7 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
     CAPTURE(mode);
     REQUIRE(chown(sticky.c_str(), mode == 01777u ? 12345 : 0, 0) == 0);
     REQUIRE(chmod(sticky.c_str(), mode) == 0);
-    write_text_file(link, "followed " + std::to_string(mode));
+    text_file_beside(link, "followed " + std::to_string(mode))->commit();
     CHECK(read_text(folder.file("precious")) == "followed " + std::to_string(mode));
   }
 }
@@ -313,7 +313,7 @@ TEST_CASE("unfinished: links are followed in every part of a path, also to the r
   CHECK(leads("//") == "/");
   CHECK(leads("none/at/all") == "none/at/all");
   for (const char* plain : {"real/plain/", "to plain/"})
-    CHECK(usage_error([&] { write_text_file(folder.file(plain), "x"); }) ==
+    CHECK(usage_error([&] { text_file_beside(folder.file(plain), "x")->commit(); }) ==
           "can't write \"" + folder.file(plain) + "\": Not a directory; create its folder first");
   CHECK(read_text(folder.file("real/plain")) == "x");
 }
