@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "src/optim/serial_muon.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {
@@ -76,9 +75,10 @@ void matrix_step(const StepContext& context, const MuonSettings& settings, const
     slice = gather_from_owners(context.dp, update, layout, meta, settings.gathered());
   }
   // TP gather → Newton–Schulz → TP shard: see below. Afterwards it is my TP slice of the orthogonal matrix.
-  context.begin(orthogonalizer.begins(meta, settings).phase, &meta);
+  const Orthogonalizer& way = cut_by_tp(meta) ? orthogonalizer : plain_orthogonalizer();
+  context.begin(way.begins(meta, settings).phase, &meta);
   if (!cut) slice = view_parameter(update, begin, meta);
-  slice = orthogonalizer.orthogonal_slice(context, settings, meta, std::move(slice));
+  slice = way.orthogonal_slice(context, settings, meta, std::move(slice));
 
   context.begin(phases::dp_shard, &meta);
   const Flat orthogonal = dp_shard(slice, layout, meta, context.place.dp);  // what I own of it
@@ -102,14 +102,14 @@ void apply_owned(const StepContext& context, const MuonSettings& settings, const
   }
 }
 
-Work DuplicatedOrthogonalizer::begins(const DistMeta& meta, const MuonSettings&) const {
+Work Orthogonalizer::begins(const DistMeta& meta, const MuonSettings&) const {
   return {phases::tp_gather, meta.parameter, meta.shape, 0};
 }
 
 // The middle of the journey, as all ranks of a TP group go it together: TP gather → Newton–Schulz → TP shard. `matrix`
 // is my TP slice of the update.
-Matrix DuplicatedOrthogonalizer::orthogonal_slice(const StepContext& context, const MuonSettings& settings,
-                                                  const DistMeta& meta, Matrix matrix) const {
+Matrix Orthogonalizer::orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
+                                        Matrix matrix) const {
   Communicator& tp = context.tp;
   matrix = tp_gather(tp, matrix, meta.tp_split_dim, settings.gathered());  // the whole matrix
 
@@ -146,8 +146,8 @@ Matrix orthogonalize_gathered(const StepContext& context, const MuonSettings& se
   return matrix;
 }
 
-const Orthogonalizer& duplicated_orthogonalizer() {
-  static const DuplicatedOrthogonalizer way;
+const Orthogonalizer& plain_orthogonalizer() {
+  static const Orthogonalizer way;
   return way;
 }
 
@@ -180,10 +180,6 @@ Optimizer::StateTensors Muon::state_tensors() {
   StateTensors own{{{"momentum", &state_.momentum}}, {&steps_}};
   if (settings_.second_moment.used) own.items.push_back({"second moment", &state_.second_moments});
   return own;
-}
-
-std::unique_ptr<SerialOptimizer> Muon::reference(std::vector<NamedMatrix> parameters) const {
-  return std::make_unique<SerialMuon>(std::move(parameters), settings_of_reference());
 }
 
 MuonSettings Muon::settings_of_reference() const {

@@ -1,8 +1,14 @@
 #pragma once
 
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "src/optim/fused_matrix.hpp"
 #include "src/optim/optimizer.hpp"
 #include "src/optim/plan.hpp"
+#include "src/optim/serial_muon.hpp"
 #include "src/optim/steps.hpp"
 
 namespace muonwalk {
@@ -10,17 +16,28 @@ namespace muonwalk {
 /// What the ranks of a TP group do about one matrix: from a rank's TP slice of the update to its TP slice of the
 /// orthogonal matrix. The other steps of Muon are elementwise, or about DP, so full_step and its plan are the same for
 /// every orthogonalizer.
+///
+/// This is the plain one: TP gather → Newton–Schulz → TP shard (full_step.cpp). All ranks of the TP group gather the
+/// whole matrix, and then each of them does the same Newton–Schulz. Others are derived from it. Where TP does not cut a
+/// matrix there is nothing to gather, so the plain one works on it whatever the others are.
 class Orthogonalizer {
  public:
   virtual ~Orthogonalizer() = default;
+  /// The name of Muon with it.
+  virtual std::string name() const { return "Muon"; }
+  /// The program on one process whose bits Muon has with it.
+  virtual std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters,
+                                                     const MuonSettings& settings) const {
+    return std::make_unique<SerialMuon>(std::move(parameters), settings);
+  }
   /// The phase with which it begins, as a plan lists it. full_step announces it, then takes the slice from its bucket.
-  virtual Work begins(const DistMeta& meta, const MuonSettings& settings) const = 0;
+  virtual Work begins(const DistMeta& meta, const MuonSettings& settings) const;
   /// From this rank's slice of the update to that of the orthogonal matrix, both of meta.shape. Announces all phases
   /// but the first. Throws UsageError, naming the parameter, on NaN or infinity.
   virtual Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
-                                  Matrix slice) const = 0;
+                                  Matrix slice) const;
   /// Lists what that does. The slice is held before and after, and the first phase is listed already.
-  virtual void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const = 0;
+  virtual void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const;
   /// Whether work_together handles this matrix; then matrix_step only applies what that has left.
   virtual bool works_together_on(const DistMeta&) const { return false; }
   /// Once per bucket: the elements of such matrices in `update` become those of the orthogonal matrices. `update` is
@@ -37,18 +54,8 @@ class Orthogonalizer {
   }
 };
 
-/// The plain one: TP gather → Newton–Schulz → TP shard (full_step.cpp). All ranks of the TP group gather the whole
-/// matrix, and then each of them does the same Newton–Schulz.
-class DuplicatedOrthogonalizer : public Orthogonalizer {
- public:
-  Work begins(const DistMeta& meta, const MuonSettings& settings) const override;
-  Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
-                          Matrix matrix) const override;
-  void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const override;
-};
-
-/// One for everybody: it holds nothing.
-const Orthogonalizer& duplicated_orthogonalizer();
+/// A plain one for everybody: it holds nothing.
+const Orthogonalizer& plain_orthogonalizer();
 
 /// The middle of that, on a matrix that is whole: Newton–Schulz on it or on its pieces, then the division by its second
 /// moment, if it has one.
@@ -57,8 +64,7 @@ Matrix orthogonalize_gathered(const StepContext& context, const MuonSettings& se
 /// Lists the Newton–Schulz of that.
 void plan_orthogonalize_gathered(Plan& plan, const DistMeta& meta, const MuonSettings& settings);
 
-/// Whether TP cuts this matrix into slices that are smaller than the whole. Where it does not, there is nothing to
-/// gather, and every orthogonalizer does what the plain one does.
+/// Whether TP cuts this matrix into slices that are smaller than the whole.
 inline bool cut_by_tp(const DistMeta& meta) { return meta.shape != meta.full_shape; }
 
 /// What Newton–Schulz holds besides its input, in elements: the matrix's wide copy X and the next X; and A and B, each
@@ -107,7 +113,7 @@ inline bool gathers_buckets(const Layout& layout, const MuonSettings& settings) 
 /// all-gather of the new weights. From TP gather to TP shard it does what `orthogonalizer` does, if that does not work
 /// on matrices of the bucket together.
 void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
-               const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
+               const Orthogonalizer& orthogonalizer = plain_orthogonalizer());
 
 // The parts of it, for steps in another order.
 
@@ -118,7 +124,7 @@ Flat own_update(const StepContext& context, const MuonSettings& settings, const 
 /// The work on one matrix, if this rank owns an element of it: from its TP slice in `update`, whose first element is
 /// number `begin` of the buffer, to its new weights.
 void matrix_step(const StepContext& context, const MuonSettings& settings, const DistMeta& meta, const Flat& update,
-                 Index begin, MuonState& state, const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
+                 Index begin, MuonState& state, const Orthogonalizer& orthogonalizer = plain_orthogonalizer());
 
 /// New weights for what this rank owns of a matrix, from the same elements of the orthogonal matrix. The monitor is
 /// told of them.
@@ -131,22 +137,24 @@ void apply_owned(const StepContext& context, const MuonSettings& settings, const
 Plan plan_of_muon_held(const Layout& layout, const Place& place, const MuonSettings& settings);
 void plan_own_update(Plan& plan, const Layout& layout, const MuonSettings& settings, BucketNumber bucket);
 void plan_matrix_step(Plan& plan, const Layout& layout, const MuonSettings& settings, const DistMeta& meta,
-                      const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
+                      const Orthogonalizer& orthogonalizer = plain_orthogonalizer());
 /// @}
 
 /// What full_step does on the rank at `place`, as a list, from the layout alone. It begins with what the rank holds
 /// when the step begins: weights, gradients and momentum.
 Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings,
-               const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
+               const Orthogonalizer& orthogonalizer = plain_orthogonalizer());
 
-/// Muon as an optimizer: full_step with the same settings in every step. One whose TP groups orthogonalize differently
-/// is derived from it, and says how.
+/// Muon as an optimizer: full_step with the same settings in every step, and with an orthogonalizer that says what TP
+/// groups do.
 class Muon : public Optimizer {
  public:
   /// Takes nothing yet.
-  explicit Muon(const MuonSettings& settings) : settings_(settings), unscaled_lr_(settings.lr) {}
+  explicit Muon(const MuonSettings& settings,
+                std::unique_ptr<const Orthogonalizer> orthogonalizer = std::make_unique<Orthogonalizer>())
+      : settings_(settings), orthogonalizer_(std::move(orthogonalizer)), unscaled_lr_(settings.lr) {}
 
-  std::string name() const override { return "Muon"; }
+  std::string name() const override { return orthogonalizer_->name(); }
   void start(const Layout& layout, const Place& place, Buckets weights) override;
   void step(const StepContext& context, const BucketsView& gradients) override;
   Plan plan(const Layout& layout, const Place& place) const override {
@@ -155,11 +163,13 @@ class Muon : public Optimizer {
   BucketsView weights() const override { return state_.weights; }
   bool takes_summed_gradients() const override { return settings_.summed_gradients; }
   void scale_learning_rates(float factor) override { settings_.lr = scaled_rate(unscaled_lr_, factor); }
-  std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
+  std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override {
+    return orthogonalizer_->reference(std::move(parameters), settings_of_reference());
+  }
 
  protected:
   /// How the next step orthogonalizes.
-  virtual const Orthogonalizer& orthogonalizer() const { return duplicated_orthogonalizer(); }
+  virtual const Orthogonalizer& orthogonalizer() const { return *orthogonalizer_; }
   /// The settings of a reference: the learning rate as it was given, and one thread, because the process that compares
   /// forks, and one that forks must have no threads.
   MuonSettings settings_of_reference() const;
@@ -171,6 +181,7 @@ class Muon : public Optimizer {
   StateTensors state_tensors() override;
 
  private:
+  std::unique_ptr<const Orthogonalizer> orthogonalizer_;
   float unscaled_lr_;  // as it was given
 };
 

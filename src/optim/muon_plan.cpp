@@ -62,7 +62,7 @@ void plan_orthogonalize_gathered(Plan& plan, const DistMeta& meta, const MuonSet
 }
 
 // TP gather → Newton–Schulz → TP shard.
-void DuplicatedOrthogonalizer::plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const {
+void Orthogonalizer::plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const {
   const Index slice = meta.shape.size(), full = meta.full_shape.size();
   if (cut_by_tp(meta)) {
     // Slices of rows lie as the whole matrix does. Slices of columns are laid side by side, which takes a copy.
@@ -118,9 +118,10 @@ void plan_matrix_step(Plan& plan, const Layout& layout, const MuonSettings& sett
 
   const bool cut = !gathers_buckets(layout, settings) && owned != slice;
   if (cut) gather_slice(plan, layout, meta, settings.gathered());
-  plan.operations.push_back(orthogonalizer.begins(meta, settings));
+  const Orthogonalizer& way = cut_by_tp(meta) ? orthogonalizer : plain_orthogonalizer();
+  plan.operations.push_back(way.begins(meta, settings));
   if (!cut) plan.take(slice, "slice");
-  orthogonalizer.plan(plan, meta, settings);
+  way.plan(plan, meta, settings);
 
   plan.work(phases::dp_shard, {1, owned}, 0, &meta);
   plan.take(owned, "owned");

@@ -22,22 +22,19 @@ namespace {
 bool is_full(int steps) { return steps % kBlockWisePeriod == 0; }
 
 // The step in which every slice is a matrix of its own.
-class BlockOrthogonalizer : public DuplicatedOrthogonalizer {
+class BlockOrthogonalizer : public Orthogonalizer {
  public:
   Work begins(const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::begins(meta, settings);
     return {phases::orthogonalize, meta.parameter, meta.shape,
             newton_schulz_flops(meta.shape.rows, meta.shape.cols, settings.newton_schulz)};
   }
 
   Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
                           Matrix block) const override {
-    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::orthogonal_slice(context, settings, meta, std::move(block));
     return orthogonalize(block, settings, slice_name(meta, context.place.tp));
   }
 
   void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::plan(plan, meta, settings);
     const Index working = newton_schulz_elements(meta.shape, settings.newton_schulz);
     plan.take(working, "X, A, B");
     plan.give_back(working, "X, A, B");
@@ -107,7 +104,7 @@ class BlockWise : public Muon {
  protected:
   const Orthogonalizer& orthogonalizer() const override {
     static const BlockOrthogonalizer way;
-    return is_full(steps_) ? duplicated_orthogonalizer() : way;
+    return is_full(steps_) ? Muon::orthogonalizer() : way;
   }
 
  private:

@@ -57,62 +57,6 @@ void iterate_on_piece(Communicator& tp, Matrix& x, const NewtonSchulzSettings& s
   }
 }
 
-class GramOrthogonalizer : public DuplicatedOrthogonalizer {
- public:
-  Work begins(const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::begins(meta, settings);
-    const Shape x = piece(meta);
-    return {phases::orthogonalize, meta.parameter, meta.shape,
-            newton_schulz_flops_of_piece(x.rows, x.cols, settings.newton_schulz.steps)};
-  }
-
-  Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
-                          Matrix x) const override {
-    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::orthogonal_slice(context, settings, meta, std::move(x));
-    const bool turned = meta.tp_split_dim == SplitDim::rows;
-    const NewtonSchulzSettings chosen = settings_for_pieces(settings.newton_schulz, turned);
-
-    if (turned) x = x.transposed();
-    const double mine = squares_of_norm(x, turned, chosen, slice_name(meta, context.place.tp));
-    divide_by_norm(x, sum_over_ranks(context.tp, mine), chosen);
-    iterate_on_piece(context.tp, x, chosen);
-    if (turned) x = x.transposed();
-    return x;
-  }
-
-  void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::plan(plan, meta, settings);
-    const bool bf16 = settings.newton_schulz.precision == Precision::bf16;
-    const Index slice = meta.shape.size(), a = piece(meta).rows * piece(meta).rows;
-    const auto turn = [&](std::string_view from, std::string_view to) {
-      if (meta.tp_split_dim != SplitDim::rows) return;
-      plan.take(slice, to);
-      plan.give_back(slice, from);
-    };
-    turn("slice", "X");
-
-    constexpr Index kNumber = sizeof(double);
-    plan.call("tp", CollectiveKind::all_gather, ElementType::bytes, kNumber, kNumber * plan.grid.tp());
-
-    const Index working = slice + (bf16 ? 3 : 2) * a;  // the next X, and A, B, in bf16 c A
-    plan.take(working, "X, A, B");
-    for (int step = 0; step < settings.newton_schulz.steps; ++step) {
-      if (bf16) plan.take(a, "2-byte elements", ElementType::bfloat16);
-      plan.call("tp", CollectiveKind::all_reduce, bf16 ? ElementType::bfloat16 : ElementType::float32, a, a);
-      if (bf16) plan.give_back(a, "2-byte elements", ElementType::bfloat16);
-    }
-    plan.give_back(working, "X, A, B");
-    turn("X", "slice");
-  }
-
- private:
-  // X_t: its rows are the side that TP does not cut.
-  static Shape piece(const DistMeta& meta) {
-    if (meta.tp_split_dim == SplitDim::rows) return {meta.shape.cols, meta.shape.rows};
-    return meta.shape;
-  }
-};
-
 // Newton–Schulz of a whole matrix in as many pieces as ranks would have, in one process.
 Matrix newton_schulz_in_pieces(const Matrix& whole, int pieces, bool by_rows, const NewtonSchulzSettings& settings,
                                const std::string& name) {
@@ -174,32 +118,75 @@ class SerialDistributedGram : public SerialMuon {
   TpCuts cuts_;
 };
 
-// Refuses fused matrices: their pieces would have an A each.
-class DistributedGram : public Muon {
+class GramOrthogonalizer : public Orthogonalizer {
  public:
-  DistributedGram(const MuonSettings& settings, const Layout& layout) : Muon(settings), cuts_(layout) {
-    require_no_fused_matrices("distributed Gram", settings);
-    if (settings.newton_schulz.gram)
-      throw UsageError("distributed Gram sums X Xᵀ in every step, and --recipe gram in two; take another recipe");
-  }
+  explicit GramOrthogonalizer(const Layout& layout) : cuts_(layout) {}
 
   std::string name() const override { return "Muon, distributed Gram"; }
-  std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override {
-    return std::make_unique<SerialDistributedGram>(std::move(parameters), settings_of_reference(), cuts_);
+  std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters,
+                                             const MuonSettings& settings) const override {
+    return std::make_unique<SerialDistributedGram>(std::move(parameters), settings, cuts_);
   }
 
- protected:
-  const Orthogonalizer& orthogonalizer() const override {
-    static const GramOrthogonalizer way;
-    return way;
+  Work begins(const DistMeta& meta, const MuonSettings& settings) const override {
+    const Shape x = piece(meta);
+    return {phases::orthogonalize, meta.parameter, meta.shape,
+            newton_schulz_flops_of_piece(x.rows, x.cols, settings.newton_schulz.steps)};
+  }
+
+  Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
+                          Matrix x) const override {
+    const bool turned = meta.tp_split_dim == SplitDim::rows;
+    const NewtonSchulzSettings chosen = settings_for_pieces(settings.newton_schulz, turned);
+
+    if (turned) x = x.transposed();
+    const double mine = squares_of_norm(x, turned, chosen, slice_name(meta, context.place.tp));
+    divide_by_norm(x, sum_over_ranks(context.tp, mine), chosen);
+    iterate_on_piece(context.tp, x, chosen);
+    if (turned) x = x.transposed();
+    return x;
+  }
+
+  void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const override {
+    const bool bf16 = settings.newton_schulz.precision == Precision::bf16;
+    const Index slice = meta.shape.size(), a = piece(meta).rows * piece(meta).rows;
+    const auto turn = [&](std::string_view from, std::string_view to) {
+      if (meta.tp_split_dim != SplitDim::rows) return;
+      plan.take(slice, to);
+      plan.give_back(slice, from);
+    };
+    turn("slice", "X");
+
+    constexpr Index kNumber = sizeof(double);
+    plan.call("tp", CollectiveKind::all_gather, ElementType::bytes, kNumber, kNumber * plan.grid.tp());
+
+    const Index working = slice + (bf16 ? 3 : 2) * a;  // the next X, and A, B, in bf16 c A
+    plan.take(working, "X, A, B");
+    for (int step = 0; step < settings.newton_schulz.steps; ++step) {
+      if (bf16) plan.take(a, "2-byte elements", ElementType::bfloat16);
+      plan.call("tp", CollectiveKind::all_reduce, bf16 ? ElementType::bfloat16 : ElementType::float32, a, a);
+      if (bf16) plan.give_back(a, "2-byte elements", ElementType::bfloat16);
+    }
+    plan.give_back(working, "X, A, B");
+    turn("X", "slice");
   }
 
  private:
+  // X_t: its rows are the side that TP does not cut.
+  static Shape piece(const DistMeta& meta) {
+    if (meta.tp_split_dim == SplitDim::rows) return {meta.shape.cols, meta.shape.rows};
+    return meta.shape;
+  }
+
   TpCuts cuts_;
 };
 
+// Refuses fused matrices: their pieces would have an A each.
 std::unique_ptr<Optimizer> summing_gram(const Layout& layout, const MuonSettings& settings, int) {
-  return std::make_unique<DistributedGram>(settings, layout);
+  require_no_fused_matrices("distributed Gram", settings);
+  if (settings.newton_schulz.gram)
+    throw UsageError("distributed Gram sums X Xᵀ in every step, and --recipe gram in two; take another recipe");
+  return std::make_unique<Muon>(settings, std::make_unique<GramOrthogonalizer>(layout));
 }
 
 }  // namespace

@@ -15,9 +15,15 @@ namespace muonwalk {
 
 /// A part of a matrix that one rank of a group has and another one works on.
 struct TravellingPart {
-  int index;    ///< Of the matrix, in a list of the caller's.
+  const DistMeta* matrix;
   int peer;     ///< The other rank: the worker, or the one that has the part.
   Range range;  ///< In the buffer of the rank that has it.
+};
+
+/// What a rank of a group lends of the matrices of a bucket, and what it works on.
+struct Lending {
+  std::vector<const DistMeta*> worked_on;
+  std::vector<TravellingPart> leaving, coming;  ///< What it has of others, and what others have of these.
 };
 
 inline Index elements_of(const std::vector<TravellingPart>& parts) {
@@ -56,19 +62,19 @@ class Parcels {
   /// From or to an array in which element `begin` of the buffer comes first: all parts, or those of one matrix, or of
   /// one matrix and one peer.
   /// @{
-  void pack_from(const float* array, Index begin, int index = -1, int peer = -1) {
-    each(index, peer, [&](Range range, T* part) { pack(array + (range.begin - begin), range.size(), part); });
+  void pack_from(const float* array, Index begin, const DistMeta* matrix = nullptr, int peer = -1) {
+    each(matrix, peer, [&](Range range, T* part) { pack(array + (range.begin - begin), range.size(), part); });
   }
-  void unpack_to(float* array, Index begin, int index = -1, int peer = -1) {
-    each(index, peer, [&](Range range, T* part) { unpack(part, range.size(), array + (range.begin - begin)); });
+  void unpack_to(float* array, Index begin, const DistMeta* matrix = nullptr, int peer = -1) {
+    each(matrix, peer, [&](Range range, T* part) { unpack(part, range.size(), array + (range.begin - begin)); });
   }
   /// @}
 
  private:
   template <class Do>
-  void each(int index, int peer, const Do& act) {
+  void each(const DistMeta* matrix, int peer, const Do& act) {
     for (std::size_t i = 0; i < parts_.size(); ++i)
-      if ((index < 0 || parts_[i].index == index) && (peer < 0 || parts_[i].peer == peer))
+      if ((matrix == nullptr || parts_[i].matrix == matrix) && (peer < 0 || parts_[i].peer == peer))
         act(parts_[i].range, data() + begins_[i]);
   }
 
@@ -79,17 +85,18 @@ class Parcels {
 };
 
 /// Sends parts of an array, in which element `begin` of the buffer comes first, to the ranks of a group that work on
-/// them, and takes them back. In between, `work` is called with the Parcels that have come, and puts into them what
-/// goes back where each came from. Travels in `precision`.
+/// them, and takes them back. In between, `work` is called for each matrix that this rank works on, with the Parcels
+/// that have come, and puts into them what goes back where each came from. Travels in `precision`.
 template <class Work>
-void lend(const StepContext& context, Communicator& group, Precision precision, std::vector<TravellingPart> leaving,
-          std::vector<TravellingPart> coming, float* array, Index begin, const Work& work) {
+void lend(const StepContext& context, Communicator& group, Precision precision, Lending parts, float* array,
+          Index begin, const Work& work) {
   context.begin(phases::to_workers);
   const auto travel = [&](auto element) {
-    Parcels<decltype(element)> away(std::move(leaving), group.size()), here(std::move(coming), group.size());
+    Parcels<decltype(element)> away(std::move(parts.leaving), group.size()),
+        here(std::move(parts.coming), group.size());
     away.pack_from(array, begin);
     group.all_to_all_v(away.data(), away.counts(), here.data(), here.counts());
-    work(here);
+    for (const DistMeta* matrix : parts.worked_on) work(*matrix, here);
     context.begin(phases::to_owners);
     group.all_to_all_v(here.data(), here.counts(), away.data(), away.counts());
     away.unpack_to(array, begin);
@@ -97,16 +104,17 @@ void lend(const StepContext& context, Communicator& group, Precision precision, 
   precision == Precision::bf16 ? travel(bfloat16()) : travel(float());
 }
 
-/// Lists what that does, with `elements` as the size of what is packed, and what `work` lists.
+/// Lists what that does, with `elements` as the size of what is packed, and what `work` lists for each matrix.
 template <class Work>
-void plan_lend(Plan& plan, const std::string& group, Precision precision, Index leaving, Index coming, Index elements,
+void plan_lend(Plan& plan, const std::string& group, Precision precision, const Lending& parts, Index elements,
                const Work& work) {
+  const Index leaving = elements_of(parts.leaving), coming = elements_of(parts.coming);
   const ElementType type = precision == Precision::bf16 ? ElementType::bfloat16 : ElementType::float32;
   plan.work(phases::to_workers, {1, elements});
   plan.take(leaving, "parts for workers", type);
   plan.take(coming, "parts of owners", type);
   plan.call(group, CollectiveKind::all_to_all, type, leaving, coming);
-  work();
+  for (const DistMeta* matrix : parts.worked_on) work(*matrix);
   plan.work(phases::to_owners, {1, elements});
   plan.call(group, CollectiveKind::all_to_all, type, coming, leaving);
   plan.give_back(coming, "parts of owners", type);
