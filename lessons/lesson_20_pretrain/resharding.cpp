@@ -305,7 +305,7 @@ SavedState state_of(const Checkpoint& checkpoint, const std::vector<Parameter>& 
     if (i == 0)
       state.weights = std::move(part);
     else
-      state.kept.push_back({form.held[i].name, std::move(part), form.held[i].whole, form.held[i].buffer});
+      state.kept.push_back({form.held[i], std::move(part)});
   }
   return state;
 }

@@ -97,8 +97,8 @@ void require_shared_alike(const std::vector<Layout>& stages, const std::vector<S
 }  // namespace
 
 StateForm StateForm::of(const SavedState& saved) {
-  StateForm form{saved.optimizer, {{"weights", /*whole=*/true, kEveryBuffer}}};
-  for (const SavedBuckets& each : saved.kept) form.held.push_back({each.name, each.whole, each.buffer});
+  StateForm form{saved.optimizer, {{"weights", /*whole=*/true}}};
+  form.held.insert(form.held.end(), saved.kept.begin(), saved.kept.end());
   return form;
 }
 

@@ -10,24 +10,6 @@
 
 namespace muonwalk {
 
-/// One thing that an optimizer has on a rank between two steps: the weights, or something that it keeps.
-struct HeldForm {
-  std::string name;           ///< "weights", "momentum"
-  bool whole = false;         ///< whole buckets, the same on every DP rank; else the rank's shards
-  int buffer = kEveryBuffer;  ///< the one buffer of the layout that it is about, where it is not about all of them
-
-  /// Whether it has values of the parameters in a buffer of the layout.
-  bool covers(int buffer_idx) const { return buffer == kEveryBuffer || buffer == buffer_idx; }
-  /// Where those of a buffer are among its Buckets.
-  std::size_t place_of(int buffer_idx) const {
-    return buffer == kEveryBuffer ? static_cast<std::size_t>(buffer_idx) : 0;
-  }
-  /// All members are equal.
-  friend bool operator==(const HeldForm& a, const HeldForm& b) {
-    return a.name == b.name && a.whole == b.whole && a.buffer == b.buffer;
-  }
-};
-
 /// What an optimizer has between two steps, without the values: the same on all ranks of a pipeline stage.
 struct StateForm {
   std::string optimizer;       ///< Optimizer::name

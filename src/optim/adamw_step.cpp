@@ -43,8 +43,8 @@ Plan AdamW::plan(const Layout& layout, const Place& place) const {
 }
 
 Optimizer::StateTensors AdamW::state_tensors() {
-  return {{{"first moments", &state_.first_moment, /*whole=*/true},
-           {"second moments", &state_.second_moment, /*whole=*/true}},
+  return {{{{"first moments", /*whole=*/true}, &state_.first_moment},
+           {{"second moments", /*whole=*/true}, &state_.second_moment}},
           {&state_.steps}};
 }
 

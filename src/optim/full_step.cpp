@@ -177,8 +177,8 @@ void Muon::step(const StepContext& context, const BucketsView& gradients) {
 }
 
 Optimizer::StateTensors Muon::state_tensors() {
-  StateTensors own{{{"momentum", &state_.momentum}}, {&steps_}};
-  if (settings_.second_moment.used) own.items.push_back({"second moment", &state_.second_moments});
+  StateTensors own{{{{"momentum"}, &state_.momentum}}, {&steps_}};
+  if (settings_.second_moment.used) own.items.push_back({{"second moment"}, &state_.second_moments});
   return own;
 }
 

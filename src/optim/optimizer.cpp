@@ -44,7 +44,7 @@ void check_buckets(const char* step, const Layout& layout, const Place& place, c
 constexpr const char* kResumeWith = "resume with the layout, and on the rank, that it was saved with.";
 
 // Refuses saved buckets that are not as many and as large as those in whose place they are to be.
-void check_saved(const SavedBuckets& saved, const char* name, const Buckets& own) {
+void check_saved(const SavedBuckets& saved, const std::string& name, const Buckets& own) {
   if (saved.name != name)
     throw std::invalid_argument(
         fmt::format("resume was given {} where {} are kept; {}", in_quotes(saved.name), in_quotes(name), kResumeWith));
@@ -71,8 +71,7 @@ SavedState Optimizer::save() const {
   const BucketsView whole = weights();
   for (std::size_t b = 0; b < whole.size(); ++b) saved.weights.push_back(whole[b]);
   const StateTensors own = const_cast<Optimizer*>(this)->state_tensors();  // as above
-  for (const StateTensors::Item& item : own.items)
-    saved.kept.push_back({item.name, *item.buckets, item.whole, item.buffer});
+  for (const StateTensors::Item& item : own.items) saved.kept.push_back({item, *item.buckets});
   if (!own.steps.empty()) saved.steps = *own.steps.front();
   return saved;
 }

@@ -52,15 +52,30 @@ void require_fitting(const char* step, const StepContext& context, std::initiali
 /// Throws std::invalid_argument with one sentence that begins with the name of the step.
 void require_own_gradients(const char* step, bool summed);
 
-/// Of what is kept, that it is about every buffer of the layout.
+/// Of what is held, that it is about every buffer of the layout.
 constexpr int kEveryBuffer = -1;
 
-/// The same, with its values.
-struct SavedBuckets {
-  std::string name;           ///< "momentum"
-  Buckets buckets;            ///< whole buckets or shards, as the optimizer keeps them
-  bool whole = false;         ///< whole buckets, the same on every DP rank; else what this rank owns of each
+/// One thing that an optimizer has on a rank between two steps: the weights, or something that it keeps.
+struct HeldForm {
+  std::string name;           ///< "weights", "momentum"
+  bool whole = false;         ///< whole buckets, the same on every DP rank; else what the rank owns of each
   int buffer = kEveryBuffer;  ///< the one buffer of the layout that it is about, where it is not about all of them
+
+  /// Whether it has values of the parameters in a buffer of the layout.
+  bool covers(int buffer_idx) const { return buffer == kEveryBuffer || buffer == buffer_idx; }
+  /// Where those of a buffer are among its Buckets.
+  std::size_t place_of(int buffer_idx) const {
+    return buffer == kEveryBuffer ? static_cast<std::size_t>(buffer_idx) : 0;
+  }
+  /// All members are equal.
+  friend bool operator==(const HeldForm& a, const HeldForm& b) {
+    return a.name == b.name && a.whole == b.whole && a.buffer == b.buffer;
+  }
+};
+
+/// The same, with its values.
+struct SavedBuckets : HeldForm {
+  Buckets buckets;  ///< whole buckets or shards, as the optimizer keeps them
 };
 
 /// All that an optimizer has on one rank between two steps, but its settings: what a checkpoint has to hold of it.
@@ -119,11 +134,8 @@ class Optimizer {
   /// Where an optimizer keeps what, besides the weights.
   struct StateTensors {
     /// Something that is kept.
-    struct Item {
-      const char* name;           ///< "momentum"
-      Buckets* buckets;           ///< whose sizes do not change from step to step
-      bool whole = false;         ///< See SavedBuckets::whole.
-      int buffer = kEveryBuffer;  ///< See SavedBuckets::buffer.
+    struct Item : HeldForm {
+      Buckets* buckets;  ///< whose sizes do not change from step to step
     };
     std::vector<Item> items;  ///< always the same ones, in the same order
     std::vector<int*> steps;  ///< The counters of the steps that were taken: one, or one for each of its parts.

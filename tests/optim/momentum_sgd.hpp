@@ -94,7 +94,7 @@ class Distributed : public Optimizer {
   }
 
  private:
-  StateTensors state_tensors() override { return {{{"momentum", &momentum_}}, {&steps_}}; }
+  StateTensors state_tensors() override { return {{{{"momentum"}, &momentum_}}, {&steps_}}; }
 
   Buckets weights_, momentum_;
   int steps_ = 0;

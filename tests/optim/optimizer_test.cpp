@@ -130,7 +130,7 @@ TEST_CASE("kept_elements: the sum of all that an optimizer keeps, and nothing wh
     explicit Keeper(std::vector<std::pair<const char*, Buckets>> kept) : Muon(MuonSettings()), kept_(std::move(kept)) {}
     StateTensors state_tensors() override {
       StateTensors all;
-      for (auto& [name, buckets] : kept_) all.items.push_back({name, &buckets});
+      for (auto& [name, buckets] : kept_) all.items.push_back({{name}, &buckets});
       return all;
     }
     std::vector<std::pair<const char*, Buckets>> kept_;
