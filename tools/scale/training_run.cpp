@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -28,16 +29,6 @@ constexpr double kLayerKernels = 90, kCompiledLayerKernels = 40;
 // What is left of the elementwise traffic of layers and of logits that nanotron's kernels have (counted_traffic.hpp),
 // where a compiler fuses them: 84 of 160 B per channel; per logit a bf16 and a float32 copy in place of seven.
 constexpr double kCompiledShare = 0.5, kCompiledLogits = 0.3;
-
-bool matches(const char* pattern, const char* name) {
-  for (; *pattern != '\0' && *pattern != '*'; ++pattern, ++name)
-    if (*pattern != *name) return false;
-  if (*pattern == '\0') return *name == '\0';
-  for (;; ++name) {
-    if (matches(pattern + 1, name)) return true;
-    if (*name == '\0') return false;
-  }
-}
 
 // Reads one part of the file after the other, and notes what it had to take for what is not there.
 class RunReader {
@@ -434,7 +425,7 @@ class RunReader {
       known.insert(each.name);
       const std::string last = each.name.substr(each.name.rfind('.') + 1);
       for (std::size_t i = 0; i < names.size(); ++i)
-        if (names[i] == last || names[i] == each.name || matches(names[i].c_str(), each.name.c_str()))
+        if (names[i] == last || names[i] == each.name || fnmatch(names[i].c_str(), each.name.c_str(), 0) == 0)
           each.muon = used[i] = true;
     }
     for (std::size_t i = 0; i < names.size(); ++i)
