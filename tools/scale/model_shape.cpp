@@ -39,27 +39,26 @@ const std::vector<ModelShape>& known_shapes() {
   return all;
 }
 
-template <class Each>
-double sum_over(const ModelShape& model, const Each& of_each) {
-  double sum = 0;
-  for (const TensorClass& tensor : model.tensors) sum += of_each(tensor) * static_cast<double>(tensor.count);
-  return sum;
-}
-
 }  // namespace
 
 double ModelShape::parameters() const {
-  return sum_over(*this, [](const TensorClass& each) { return each.elements(); });
+  double sum = 0;
+  for (const TensorClass& each : tensors) sum += each.all_elements();
+  return sum;
 }
 
 double ModelShape::muon_parameters() const {
-  return sum_over(*this, [](const TensorClass& each) { return each.muons() ? each.elements() : 0; });
+  double sum = 0;
+  for (const TensorClass& each : tensors) sum += each.muons() ? each.all_elements() : 0;
+  return sum;
 }
 
 double ModelShape::newton_schulz_flops(int steps) const {
-  return sum_over(*this, [steps](const TensorClass& each) {
-    return each.muons() ? muonwalk::newton_schulz_flops(each.shape.rows, each.shape.cols, steps) : 0;
-  });
+  double sum = 0;
+  for (const TensorClass& each : tensors)
+    if (each.muons())
+      sum += muonwalk::newton_schulz_flops(each.shape.rows, each.shape.cols, steps) * static_cast<double>(each.count);
+  return sum;
 }
 
 std::vector<std::string> model_shape_names() {

@@ -9,13 +9,16 @@ namespace muonwalk::sim {
 
 /// Tensors of a model that have one shape and one purpose, counted.
 struct TensorClass {
-  Shape shape;            ///< The shape of each, before TP cuts it.
-  SplitDim tp_split_dim;  ///< What TP cuts.
-  TensorKind kind;        ///< What they are for.
-  Index count = 0;        ///< How many the whole model has.
+  Shape shape;                             ///< The shape of each, before TP cuts it.
+  SplitDim tp_split_dim = SplitDim::rows;  ///< What TP cuts.
+  TensorKind kind = TensorKind::hidden;    ///< What they are for.
+  Index count = 1;                         ///< How many the whole model has.
 
-  /// The elements of one of them.
+  /// The elements of one of them, and of all.
+  /// @{
   double elements() const { return static_cast<double>(shape.size()); }
+  double all_elements() const { return elements() * static_cast<double>(count); }
+  /// @}
   /// Whether Muon takes them.
   bool muons() const { return kind == TensorKind::hidden || kind == TensorKind::expert; }
 };

@@ -203,7 +203,7 @@ MuonShare muon_share(const ModelShape& model, const TrainingLayout& layout, doub
   for (const TensorClass& each : model.tensors) {
     if (!each.muons()) continue;
     const double chosen = static_cast<double>(model.experts.chosen) / static_cast<double>(model.experts.count);
-    visited += static_cast<double>(each.count) * each.elements() * (each.kind == TensorKind::expert ? chosen : 1);
+    visited += each.all_elements() * (each.kind == TensorKind::expert ? chosen : 1);
   }
   MuonShare share;
   share.steps = ns_steps;

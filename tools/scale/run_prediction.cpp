@@ -142,12 +142,13 @@ class RunModel {
     return pp == 1 ? 1 : std::ceil(layers / pp) / layers;
   }
   double stage_count(const RunMatrices& each) const {
-    return std::max(1.0, std::round(each.count * stage_share() / (each.expert ? run_.layout.ep : 1)));
+    const double count = static_cast<double>(each.count);
+    return std::max(1.0, std::round(count * stage_share() / (each.expert() ? run_.layout.ep : 1)));
   }
   void count_parameters() {
     for (const RunMatrices& each : run_.matrices) {
       const double elements = stage_count(each) * each.elements() / run_.layout.tp;
-      (each.expert ? experts_ : dense_) += elements;
+      (each.expert() ? experts_ : dense_) += elements;
       if (each.muon) muon_ += elements;
     }
     tables_ = run_.table_parameters / run_.layout.tp / (run_.layout.pp > 1 ? 2 : 1);
@@ -283,7 +284,7 @@ class RunModel {
   std::vector<StageClass> classes(bool experts) const {
     std::vector<StageClass> all;
     for (const RunMatrices& each : run_.matrices)
-      if (each.muon && each.expert == experts) all.push_back({&each, stage_count(each), newton_schulz(each.shape)});
+      if (each.muon && each.expert() == experts) all.push_back({&each, stage_count(each), newton_schulz(each.shape)});
     return all;
   }
 
@@ -341,7 +342,7 @@ class RunModel {
   double muon_kernels() const {
     double count = 0;
     for (const RunMatrices& each : run_.matrices)
-      if (each.muon) count += std::ceil(stage_count(each) / (each.expert ? experts_of_a_rank() : 1));
+      if (each.muon) count += std::ceil(stage_count(each) / (each.expert() ? experts_of_a_rank() : 1));
     const double owners = run_.layout.dp;
     if (run_.who == Orthogonalizers::strategy) return std::ceil(count / owners) * (kUpdateKernels + kMomentumKernels);
     return count * kUpdateKernels + count * kMomentumKernels / (run_.who == Orthogonalizers::dealt ? owners : 1);
@@ -423,7 +424,7 @@ class RunModel {
     for (const bool experts : {false, true}) {
       std::vector<Parameter> matrices;
       for (const RunMatrices& each : run_.matrices)
-        for (double n = 0; each.muon && each.expert == experts && n < stage_count(each); ++n)
+        for (double n = 0; each.muon && each.expert() == experts && n < stage_count(each); ++n)
           matrices.push_back({each.name + "." + std::to_string(matrices.size()), each.shape, each.tp_split_dim});
       if (matrices.empty()) continue;
       const int dp = run_.layout.dp / (experts ? run_.layout.ep : 1), tp = run_.layout.tp;
@@ -476,10 +477,11 @@ class RunModel {
     double weighed = 0, elements = 0;
     for (const RunMatrices& each : run_.matrices) {
       if (!each.muon) continue;
-      prediction.matrices += each.count;
-      if (newton_schulz(each.shape).products.waits) prediction.waiting_matrices += each.count;
-      weighed += each.count * each.elements() * static_cast<double>(std::min(each.shape.rows, each.shape.cols));
-      elements += each.count * each.elements();
+      const double count = static_cast<double>(each.count);
+      prediction.matrices += count;
+      if (newton_schulz(each.shape).products.waits) prediction.waiting_matrices += count;
+      weighed += each.all_elements() * static_cast<double>(std::min(each.shape.rows, each.shape.cols));
+      elements += each.all_elements();
     }
     if (elements > 0) prediction.jordan = run_.ns_steps * weighed / elements / run_.tokens;
   }

@@ -53,9 +53,8 @@ double layer_weights(const ModelShape& model, int ep) {
   if (model.experts.count == 0) return product_weights(model);
   double here = 0;
   for (const TensorClass& each : model.tensors) {
-    const double elements = each.elements() * static_cast<double>(each.count);
-    if (each.kind == TensorKind::expert) here += elements / ep;
-    if (each.kind == TensorKind::hidden) here += elements;
+    if (each.kind == TensorKind::expert) here += each.all_elements() / ep;
+    if (each.kind == TensorKind::hidden) here += each.all_elements();
   }
   return here / static_cast<double>(model.layers);
 }

@@ -240,27 +240,27 @@ class RunReader {
 
   void list_matrices(Index ffn, bool gated, Index experts, Index expert_ffn) {
     const ModelShape& shape = run_.model;
-    const double layers = static_cast<double>(shape.layers);
-    const Index keys = shape.key_value_heads * shape.head;
-    const auto add = [&](const std::string& name, Shape each, SplitDim split, double count) {
-      run_.matrices.push_back({"layers.*." + name, count, each, split, count > layers, true});
+    const Index layers = shape.layers, keys = shape.key_value_heads * shape.head;
+    const auto add = [&](const std::string& name, Shape each, SplitDim split, Index count) {
+      const TensorKind kind = count > layers ? TensorKind::expert : TensorKind::hidden;
+      run_.matrices.push_back({{each, split, kind, count}, "layers.*." + name});
     };
     add("q", {shape.width, shape.width}, SplitDim::rows, layers);
     add("k", {keys, shape.width}, SplitDim::rows, layers);
     add("v", {keys, shape.width}, SplitDim::rows, layers);
     add("o", {shape.width, shape.width}, SplitDim::columns, layers);
-    const auto feed_forward = [&](const std::string& of, Index inner, double count) {
+    const auto feed_forward = [&](const std::string& of, Index inner, Index count) {
       if (gated) add(of + "gate", {inner, shape.width}, SplitDim::rows, count);
       add(of + "up", {inner, shape.width}, SplitDim::rows, count);
       add(of + "down", {shape.width, inner}, SplitDim::columns, count);
     };
     if (ffn > 0) feed_forward("", ffn, layers);
-    if (experts > 0) feed_forward("experts.*.", expert_ffn, layers * static_cast<double>(experts));
+    if (experts > 0) feed_forward("experts.*.", expert_ffn, layers * experts);
   }
 
   double hidden_elements() const {
     double sum = 0;
-    for (const RunMatrices& each : run_.matrices) sum += each.count * each.elements();
+    for (const RunMatrices& each : run_.matrices) sum += each.all_elements();
     return sum;
   }
 
@@ -279,13 +279,13 @@ class RunReader {
           fields.refuse("shape", "is not a list of two sizes, or of three for a stack of matrices");
         if (sides.size() == 3) each.count *= sides.front();
         each.shape = {sides[sides.size() - 2], sides.back()};
-        each.expert = each.name.find("expert") != std::string::npos;
+        if (each.name.find("expert") != std::string::npos) each.kind = TensorKind::expert;
         if (fields.has("optimizer")) each.muon = word(fields, "optimizer", {"muon", "adamw"}) == 0;
         fields.done();
         const bool table =
             shape.vocabulary > 0 && (each.shape.rows == shape.vocabulary || each.shape.cols == shape.vocabulary);
         if (table)
-          tables += each.count * each.elements();
+          tables += each.all_elements();
         else
           run_.matrices.push_back(each);
       }
@@ -308,14 +308,7 @@ class RunReader {
         if (each.tp_split_dim == dim && size % run_.layout.tp != 0)
           file_.refuse(fmt::format("its parallel.tp {} does not divide the {} {} of {}", run_.layout.tp, size,
                                    split_name(dim), in_quotes(each.name)));
-    for (const bool expert : {false, true}) {
-      double count = 0;
-      for (const RunMatrices& each : run_.matrices)
-        if (each.expert == expert) count += each.count * each.elements();
-      if (count > 0)
-        shape.tensors.push_back(
-            {{1, static_cast<Index>(count)}, SplitDim::none, expert ? TensorKind::expert : TensorKind::hidden, 1});
-    }
+    shape.tensors.assign(run_.matrices.begin(), run_.matrices.end());
   }
 
   // Forward and backward from the matrices alone: one layer that has as many weights.

@@ -12,15 +12,12 @@
 namespace muonwalk::sim {
 
 /// Matrices of a run that are alike. Tables, of which every token has a row, are not among them.
-struct RunMatrices {
+struct RunMatrices : TensorClass {
   std::string name;  ///< "layers.*.up"
-  double count = 1;  ///< How many the whole model has.
-  Shape shape;       ///< Of each, before TP cuts it.
-  SplitDim tp_split_dim = SplitDim::rows;
-  bool expert = false;  ///< The ranks of an expert-parallel group share them out.
-  bool muon = true;     ///< Muon takes them, and not AdamW.
+  bool muon = true;  ///< Muon takes them, and not AdamW.
 
-  double elements() const { return static_cast<double>(shape.size()); }
+  /// The ranks of an expert-parallel group share them out.
+  bool expert() const { return kind == TensorKind::expert; }
 };
 
 /// What every rank holds of the parameters.
