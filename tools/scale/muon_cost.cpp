@@ -10,7 +10,6 @@
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/plan.hpp"
-#include "tools/scale/collective_time.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -146,18 +145,13 @@ class PlanSum {
   }
 
   void add_call(const Call& call, Phase phase, const Grid& grid) {
-    if (call.kind == CollectiveKind::send || call.kind == CollectiveKind::wait) return;  // what comes in counts
-    const bool tp = call.group == "tp";
-    const int ranks = tp ? grid.tp() : grid.dp();
-    if (ranks == 1) return;
-    const double whole = whole_bytes(call, ranks);
-    const GroupSpread spread = group_spread(cluster_, ranks, tp ? 1 : dp_stride_);
-    const CollectiveSeconds seconds = collective_seconds(call.kind, whole, cluster_, spread);
+    const std::optional<CallCost> cost = call_cost(call, grid, dp_stride_, cluster_);
+    if (!cost) return;
     TransferTime& transfer = transfers_[&kind_of(call, phase)];
-    transfer.seconds += seconds.total();
-    transfer.latency += seconds.latency;
-    transfer.bytes += sent_bytes(call, whole, ranks);
-    if (seconds.outside) transfer.outside = seconds.outside;
+    transfer.seconds += cost->seconds.total();
+    transfer.latency += cost->seconds.latency;
+    transfer.bytes += cost->bytes_sent;
+    if (cost->seconds.outside) transfer.outside = cost->seconds.outside;
     ++transfer.calls;
   }
 
@@ -214,15 +208,27 @@ MuonShare muon_share(const ModelShape& model, const TrainingLayout& layout, doub
   return share;
 }
 
+std::optional<CallCost> call_cost(const Call& call, const Grid& grid, int dp_stride, const Cluster& cluster) {
+  const bool tp = call.group == "tp";
+  const int ranks = tp ? grid.tp() : grid.dp();
+  if (call.kind == CollectiveKind::send || call.kind == CollectiveKind::wait || ranks == 1) return std::nullopt;
+  const double whole = whole_bytes(call, ranks);
+  return CallCost{collective_seconds(call.kind, whole, cluster, group_spread(cluster, ranks, tp ? 1 : dp_stride)),
+                  sent_bytes(call, whole, ranks)};
+}
+
+Plan busiest_plan(const MuonSetup& setup, const Layout& layout, int step) {
+  const std::vector<double> work = setup.strategy.newton_schulz_work(layout, setup.settings.newton_schulz.steps);
+  const int busiest = static_cast<int>(std::max_element(work.begin(), work.end()) - work.begin());
+  return setup.strategy.optimizer(layout, setup.settings, step)
+      ->plan(layout, layout.grid.place(layout.grid.rank(busiest, 0)));
+}
+
 MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,
                    const MuonSetup& setup, const Cluster& cluster, const std::function<void(const Work&)>& each) {
   const Layout layout = setup.strategy.lay_out(matrices, Grid().dp(dp).tp(tp), bucket);
-  const std::vector<double> work = setup.strategy.newton_schulz_work(layout, setup.settings.newton_schulz.steps);
-  const int busiest = static_cast<int>(std::max_element(work.begin(), work.end()) - work.begin());
   PlanSum sum(setup, cluster, dp_stride, each);
-  for (int step = 0; step < setup.strategy.period; ++step)
-    sum.add(setup.strategy.optimizer(layout, setup.settings, step)
-                ->plan(layout, layout.grid.place(layout.grid.rank(busiest, 0))));
+  for (int step = 0; step < setup.strategy.period; ++step) sum.add(busiest_plan(setup, layout, step));
   return sum.cost();
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "src/optim/plan.hpp"
 #include "src/optim/strategies/strategy.hpp"
 #include "tools/scale/cluster.hpp"
+#include "tools/scale/collective_time.hpp"
 #include "tools/scale/model_shape.hpp"
 #include "tools/scale/term.hpp"
 #include "tools/scale/training_software.hpp"
@@ -96,6 +98,19 @@ struct MuonShare {
 /// Of a model in a layout, whose busiest rank does `flops` of Newton–Schulz. A token visits only some of the experts,
 /// and Newton–Schulz all of them, so they make m larger.
 MuonShare muon_share(const ModelShape& model, const TrainingLayout& layout, double flops, int ns_steps = 5);
+
+/// What a call of a plan takes on a cluster, and what it makes its rank send, as a ring sends it.
+struct CallCost {
+  CollectiveSeconds seconds;
+  double bytes_sent = 0;
+};
+
+/// The cost of a call on a grid whose dp ranks are `dp_stride` ranks apart. Nothing where the rank is alone in the
+/// group, and for what is posted or waited for: of a message, it counts that it comes in.
+std::optional<CallCost> call_cost(const Call& call, const Grid& grid, int dp_stride, const Cluster& cluster);
+
+/// A step's plan of the first of those ranks of a layout that compute most.
+Plan busiest_plan(const MuonSetup& setup, const Layout& layout, int step = 0);
 
 /// The cost for these matrices on dp × tp ranks of a cluster. `dp` ranks share them, each `dp_stride` ranks after the
 /// one before. It is a sum over the plan of one rank, the first of those that compute most (src/optim/plan.hpp). A
