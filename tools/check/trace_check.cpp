@@ -60,12 +60,8 @@ void add(Tallies& tallies, const CallKind& kind, std::int64_t bytes) {
 // The ranges of the optimizer's steps, in order: on the device where it has some, as its kernels come later than the
 // host's calls.
 std::vector<Interval> optimizer_ranges(const TraceFile& file, int rank) {
-  std::vector<Interval> of_class[2];
-  for (const TraceEvent& event : file.events_of(rank))
-    if (sim::names_optimizer(file.dialect, file.name_of(event)))
-      if (event.event_class == EventClass::device_range || event.event_class == EventClass::host_range)
-        of_class[event.event_class == EventClass::device_range].push_back({event.begin_ns, event.end_ns()});
-  return of_class[of_class[1].empty() ? 0 : 1];
+  const std::vector<Interval> on_device = sim::optimizer_ranges(file, rank, EventClass::device_range);
+  return on_device.empty() ? sim::optimizer_ranges(file, rank, EventClass::host_range) : on_device;
 }
 
 Tallies traced(const TraceFile& file, int rank, const Grid& grid, const std::vector<Interval>& ranges) {

@@ -80,6 +80,8 @@ struct TraceRank {
 /// What adding up by name gives: how many events there are, and the sum of their durations.
 struct NameTally {
   std::int64_t events = 0, total_ns = 0;
+
+  void add(const TraceEvent& event) { ++events, total_ns += event.duration_ns; }
 };
 
 /// A trace file, read. Events lie rank by rank, those of a rank in the order in which they begin; of those that begin

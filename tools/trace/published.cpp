@@ -18,11 +18,6 @@ std::string plain(const std::string& name) {
   return text;
 }
 
-void add_event(NameTally& tally, const TraceEvent& event) {
-  ++tally.events;
-  tally.total_ns += event.duration_ns;
-}
-
 double ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 double ratio(double a, double b) { return b != 0 ? a / b : 0; }
 
@@ -204,8 +199,8 @@ NameMatch match_names(const TraceFile& file, const std::string& text, std::optio
   }
   for (const TraceEvent& event : file.events) {
     if (!matches[static_cast<std::size_t>(event.name)] || (rank && event.rank != *rank)) continue;
-    if (rank) add_event(match.all, event);
-    add_event(match.of_class[static_cast<std::size_t>(event.event_class)], event);
+    if (rank) match.all.add(event);
+    match.of_class[static_cast<std::size_t>(event.event_class)].add(event);
   }
   return match;
 }

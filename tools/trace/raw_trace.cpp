@@ -243,9 +243,7 @@ class TraceListener : public nlohmann::json_sax<nlohmann::json> {
     event.begin_ns = *fields_.begin_ns;
     event.duration_ns = *fields_.duration_ns;
     trace_.file.tallies.resize(std::max(trace_.file.tallies.size(), trace_.texts.size()));
-    NameTally& tally = trace_.file.tallies[static_cast<std::size_t>(event.name)];
-    ++tally.events;
-    tally.total_ns += event.duration_ns;
+    trace_.file.tallies[static_cast<std::size_t>(event.name)].add(event);
     if (classify(TraceDialect::pytorch, fields_.category, fields_.name) == EventClass::other &&
         classify(TraceDialect::muonwalk, fields_.category, fields_.name) == EventClass::other) {
       const auto [at, added] = trace_.dropped.emplace(event.category, 0);

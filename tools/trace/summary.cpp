@@ -77,17 +77,6 @@ CollectiveLine line_of_call(const TraceFile& file, const TraceEvent& event) {
   return line;
 }
 
-// Ranges of a class that are named as the optimizer.
-IntervalSet optimizer_ranges(const TraceFile& file, int rank, EventClass event_class, std::int64_t& ranges) {
-  std::vector<Interval> intervals;
-  for (const TraceEvent& event : file.events_of(rank)) {
-    if (event.event_class != event_class) continue;
-    if (names_optimizer(file.dialect, file.name_of(event))) intervals.push_back({event.begin_ns, event.end_ns()});
-  }
-  ranges = static_cast<std::int64_t>(intervals.size());
-  return IntervalSet(std::move(intervals));
-}
-
 std::int64_t host_span(const TraceFile& file, int rank) {
   const Interval span = extent(file.events_of(rank), [](const TraceEvent& event) {
     return event.event_class == EventClass::host_range || event.event_class == EventClass::host_operator;
@@ -100,18 +89,22 @@ void add_optimizer(const TraceFile& file, int rank, const RankTimes& times, Rank
   const bool device = times.basis == TimeBasis::device;
   if (times.basis != TimeBasis::none) {
     OptimizerShare& share = summary.optimizer_device;
-    IntervalSet ranges =
-        optimizer_ranges(file, rank, device ? EventClass::device_range : EventClass::host_range, share.ranges);
+    std::vector<Interval> named =
+        optimizer_ranges(file, rank, device ? EventClass::device_range : EventClass::host_range);
     // A lesson that draws no ranges within its steps names the steps themselves: "optimizer step 1".
-    if (share.ranges == 0 && file.dialect == TraceDialect::muonwalk)
-      ranges = optimizer_ranges(file, rank, EventClass::step, share.ranges);
+    if (named.empty() && file.dialect == TraceDialect::muonwalk)
+      named = optimizer_ranges(file, rank, EventClass::step);
+    share.ranges = static_cast<std::int64_t>(named.size());
+    const IntervalSet ranges(std::move(named));
     share.time_ns = ranges.length();
     share.communication_ns = intersected(ranges, times.communication).length();
     if (share.ranges > 0) share.of_ns = summary.span_ns;
   }
   if (device || times.basis == TimeBasis::none) {
     OptimizerShare& share = summary.optimizer_host;
-    share.time_ns = optimizer_ranges(file, rank, EventClass::host_range, share.ranges).length();
+    const std::vector<Interval> ranges = optimizer_ranges(file, rank, EventClass::host_range);
+    share.ranges = static_cast<std::int64_t>(ranges.size());
+    share.time_ns = IntervalSet(ranges).length();
     if (share.ranges > 0) share.of_ns = host_span(file, rank);
   }
 }
@@ -310,6 +303,14 @@ void add_notes(Summary& summary) {
 }
 
 }  // namespace
+
+std::vector<Interval> optimizer_ranges(const TraceFile& file, int rank, EventClass event_class) {
+  std::vector<Interval> ranges;
+  for (const TraceEvent& event : file.events_of(rank))
+    if (event.event_class == event_class && names_optimizer(file.dialect, file.name_of(event)))
+      ranges.push_back({event.begin_ns, event.end_ns()});
+  return ranges;
+}
 
 TimeBasis time_basis(const TraceFile& file, int rank) {
   bool collectives = false;

@@ -23,6 +23,9 @@ Interval extent(const Events& events, const Which& which) {
   return all.end < all.begin ? Interval() : all;
 }
 
+/// The ranges of a class that are named as the optimizer, in the order in which they begin.
+std::vector<Interval> optimizer_ranges(const TraceFile& file, int rank, EventClass event_class);
+
 /// What the times of a rank are made from.
 enum class TimeBasis {
   device,    ///< Kernels.
