@@ -144,12 +144,8 @@ std::vector<NamedMatrix> GptTrainer::weights() const {
 
 StepReport GptTrainer::step(const TrainingGroups& groups, const std::vector<MicroBatch>& own, float rate, int threads,
                             const std::function<void(PipelineMove move, bool ends)>& observe) {
-  StageContext stage{training_.config, grid_, place_, groups.tp, groups.pp, groups.ends, threads};
-  if (observe) {
-    stage.begins = [&](PipelineMove move) { observe(move, false); };
-    stage.ended = [&](PipelineMove move) { observe(move, true); };
-  }
-  stage.ep = groups.ep;
+  const StageContext stage{training_.config, grid_,   place_,  groups.tp, groups.pp,
+                           groups.ends,      threads, observe, groups.ep};
   const PartTensors tensors =
       part_tensors(training_.config, part_at(training_, grid_, place_), grid_.tp(), matrices_of(weights()));
   StageGradients found = run_stage(stage, tensors, training_.schedule, own, training_.scale());

@@ -47,8 +47,7 @@ StageGradients run_on(const ModelCase& c, TestRank& rank, RankResult& result) {
   for (const auto& group : rank.groups) group.second->observe(list);
   StageContext context{c.config, c.grid, rank.place, rank.tp, rank.group("pp")};
   if (rank.groups.count("first and last stage") > 0) context.ends = &rank.group("first and last stage");
-  context.begins = [&result](PipelineMove move) { result.told.push_back(move); };
-  context.ended = context.begins;
+  context.observe = [&result](PipelineMove move, bool) { result.told.push_back(move); };
   rank.ledger = Ledger();
   StageGradients gradients = run_stage(context, tensors, c.schedule, batches, c.scale());
   result.calls = std::move(list.calls);

@@ -93,7 +93,7 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
     const auto rows = static_cast<Index>(tokens.inputs.size());
     PartSaved& saved = activations[number];
     const auto begin = [&] {  // the work itself: what it needs is there
-      if (c.begins) c.begins(move);
+      if (c.observe) c.observe(move, false);
     };
 
     if (move.kind == PipelineMove::Kind::forward) {
@@ -122,7 +122,7 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
       for_each_tensor(leaf, [&](Matrix& tensor) { matrices.push_back(std::move(tensor)); });
       gradients.add(move.micro_batch, std::move(matrices));
     }
-    if (c.ended) c.ended(move);
+    if (c.observe) c.observe(move, true);
   }
   to_next.wait();
   to_previous.wait();

@@ -95,9 +95,8 @@ struct StageContext {
   /// First and last stage of its pipeline, where a tied embedding lies on both of them; else null.
   Communicator* ends = nullptr;
   int threads = 1;  ///< OpenMP threads in products
-  std::function<void(PipelineMove move)> begins =
-      nullptr;  ///< Is told of each move as its work begins, when what it needs has come; may be empty.
-  std::function<void(PipelineMove move)> ended = nullptr;  ///< Is told of each move as it ends; may be empty.
+  /// Is told of each move as its work begins, when what it needs has come, and as it ends; may be empty.
+  std::function<void(PipelineMove move, bool ends)> observe = nullptr;
   Communicator* ep = nullptr;  ///< The DP ranks that experts are dealt out to, at least two; null: this rank has all.
 };
 
