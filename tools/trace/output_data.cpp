@@ -70,29 +70,26 @@ Json rank_json(const RankSummary& rank, bool one) {
   return json;
 }
 
-Json summary_object(const Summary& summary) {
+}  // namespace
+
+std::string summary_json(const Summary& summary) {
   Json ranks = Json::array(), counted = Json::object();
   for (const RankSummary& rank : summary.ranks) ranks.push_back(rank_json(rank, true));
   for (int c = 0; c < kEventClasses; ++c)
     if (const std::int64_t events = summary.counted.of(static_cast<EventClass>(c)); events > 0)
       counted[event_class_name(static_cast<EventClass>(c))] = events;
-  return {{"files", summary.paths},
-          {"dialect", dialect_name(summary.dialect)},
-          {"backend", unless_empty(summary.backend)},
-          {"title", unless_empty(summary.title)},
-          {"world_size", unless_empty(summary.world_size)},
-          {"ranks", ranks},
-          {"all_ranks", rank_json(summary.together, false)},
-          {"events", counted},
-          {"left_out", summary.counted.left_out},
-          {"notes", summary.notes}};
-}
-
-}  // namespace
-
-std::string summary_json(const Summary& summary) {
-  Json json = {{"format", "muonwalk-trace-summary"}, {"version", 1}};
-  json.update(summary_object(summary));
+  const Json json = {{"format", "muonwalk-trace-summary"},
+                     {"version", 1},
+                     {"files", summary.paths},
+                     {"dialect", dialect_name(summary.dialect)},
+                     {"backend", unless_empty(summary.backend)},
+                     {"title", unless_empty(summary.title)},
+                     {"world_size", unless_empty(summary.world_size)},
+                     {"ranks", ranks},
+                     {"all_ranks", rank_json(summary.together, false)},
+                     {"events", counted},
+                     {"left_out", summary.counted.left_out},
+                     {"notes", summary.notes}};
   // Names in a trace are UTF-8, but paths need not be.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
