@@ -87,14 +87,14 @@ Matrix part_backward(const PartWorker& w, const PartTensors& tensors, const Micr
   return Matrix();
 }
 
-LeafOfStep serial_leaf(const GptConfig& config, const PartTensors& tensors, const MicroBatch& tokens, float scale) {
+PartGradients serial_leaf(const GptConfig& config, const PartTensors& tensors, const MicroBatch& tokens, float scale) {
   const ModelPart part = whole_model(config);
   const Sharers alone;
   const RotaryAngles angles = rotary_angles(config);
   const PartWorker worker = {config, part, alone, angles};
   PartSaved saved;
   part_forward(worker, tensors, tokens, Matrix(), saved);
-  LeafOfStep leaf;
+  PartGradients leaf;
   leaf.loss = tree_sum(saved.losses.data(), static_cast<Index>(saved.losses.size()));
   PartTensors gradients = zeros_like(tensors);
   part_backward(worker, tensors, tokens, scale, Matrix(), saved, gradients);

@@ -55,15 +55,16 @@ Matrix part_forward(const PartWorker& worker, const PartTensors& tensors, const 
 Matrix part_backward(const PartWorker& worker, const PartTensors& tensors, const MicroBatch& tokens, float scale,
                      Matrix d_out, PartSaved& saved, PartTensors& gradients);
 
-/// A leaf of a gradient, and of the loss: what one micro-batch gives.
-struct LeafOfStep {
-  std::vector<Matrix> gradients;  ///< Gradients of all tensors, in the order of gpt_parameters.
-  float loss = 0;                 ///< the sum of its rows' losses, as a balanced tree
+/// What forward and backward passes through a part give: for one micro-batch, a leaf of a step's gradient and loss, or
+/// the sum over several, as a balanced tree.
+struct PartGradients {
+  std::vector<Matrix> gradients;  ///< Gradients of the part's tensors, in the order of part_parameters.
+  float loss = 0;                 ///< On the last part, the sum of the rows' losses, as a balanced tree.
 };
 
 /// The reference: forward and backward through the whole model on one process that shares it with nobody. `tensors` are
 /// whole. The loss of each row counts `scale` times in the gradients (1 / the rows of a whole batch, for their mean).
-LeafOfStep serial_leaf(const GptConfig& config, const PartTensors& tensors, const MicroBatch& tokens, float scale);
+PartGradients serial_leaf(const GptConfig& config, const PartTensors& tensors, const MicroBatch& tokens, float scale);
 
 /// The mean loss of some sequences, forward alone; the model is whole.
 float serial_loss(const GptConfig& config, const PartTensors& tensors, const MicroBatch& tokens);

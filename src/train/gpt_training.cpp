@@ -148,7 +148,7 @@ StepReport GptTrainer::step(const TrainingGroups& groups, const std::vector<Micr
                            groups.ends,      threads, observe, groups.ep};
   const PartTensors tensors =
       part_tensors(training_.config, part_at(training_, grid_, place_), grid_.tp(), matrices_of(weights()));
-  StageGradients found = run_stage(stage, tensors, training_.schedule, own, training_.scale());
+  PartGradients found = run_stage(stage, tensors, training_.schedule, own, training_.scale());
 
   StepReport report;
   if (place_.pp == grid_.pp() - 1) {  // the last stage
@@ -224,7 +224,7 @@ StepReport SerialGptTrainer::step(const std::vector<MicroBatch>& batch, float ra
   RunningTreeSum sum;
   Flat losses;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    LeafOfStep leaf = serial_leaf(training_.config, model, batch[i], training_.scale());
+    PartGradients leaf = serial_leaf(training_.config, model, batch[i], training_.scale());
     losses.push_back(leaf.loss);
     sum.add(static_cast<Index>(i), std::move(leaf.gradients));
   }

@@ -49,7 +49,7 @@ void expect_as_in_torch(const std::string& name, const GptConfig& config, Index 
           .push_back(
               static_cast<std::int32_t>((fraction(1000 + which, t) + 0.5f) * static_cast<float>(config.vocabulary)));
   const float scale = 1.0f / static_cast<float>(rows);
-  const LeafOfStep leaf = serial_leaf(config, part_tensors(config, whole_model(config), 1, weights), batch, scale);
+  const PartGradients leaf = serial_leaf(config, part_tensors(config, whole_model(config), 1, weights), batch, scale);
 
   std::ifstream in(std::string(MUONWALK_GOLDEN_DIR) + "/gpt_" + name + ".txt");
   CHECK(std::abs(leaf.loss * scale - next_number(in)) < 2e-6);

@@ -43,7 +43,7 @@ void check_gradients(const ModelCase& c) {
   require_sensible(c.config);
   const std::vector<Matrix> weights = c.weights();
   const std::vector<Parameter> parameters = gpt_parameters(c.config);
-  const LeafOfStep leaf =
+  const PartGradients leaf =
       serial_leaf(c.config, part_tensors(c.config, whole_model(c.config), 1, weights), c.batch(), c.scale());
   GptInDoubles model(c.config, c.batch());
   GptInDoubles::Tensors tensors = in_doubles(c.config, weights);
@@ -126,8 +126,8 @@ TEST_CASE("model: and so are those of random models") {
 TEST_CASE("model: a loss counts as often as the scale says") {
   const ModelCase c = sized(9, 4, 2, 2, 6);
   const PartTensors tensors = part_tensors(c.config, whole_model(c.config), 1, c.weights());
-  const LeafOfStep once = serial_leaf(c.config, tensors, c.batch(), 0.25f);
-  const LeafOfStep four_times = serial_leaf(c.config, tensors, c.batch(), 1.0f);
+  const PartGradients once = serial_leaf(c.config, tensors, c.batch(), 0.25f);
+  const PartGradients four_times = serial_leaf(c.config, tensors, c.batch(), 1.0f);
   CHECK(once.loss == four_times.loss);
   for (std::size_t p = 0; p < once.gradients.size(); ++p)
     for (Index i = 0; i < once.gradients[p].size(); ++i)

@@ -68,7 +68,7 @@ void check_shared(const ModelCase& c, int tp, const std::vector<Index>& cuts, in
   INFO(c.text() << "; shared by " << tp << ", " << cuts.size() + 1 << " parts, " << threads << " threads");
   require_sensible(c.config, tp);
   const std::vector<Matrix> weights = c.weights();
-  const LeafOfStep serial =
+  const PartGradients serial =
       serial_leaf(c.config, part_tensors(c.config, whole_model(c.config), 1, weights), c.batch(), c.scale());
   std::vector<Found> found(static_cast<std::size_t>(tp));
   share(tp, threads, [&](const Sharers& sharers) {

@@ -28,13 +28,13 @@ constexpr std::uint32_t kCases = 60;
 
 // What one rank has after a step.
 struct RankResult {
-  StageGradients step;
+  PartGradients step;
   std::vector<Call> calls;
   Ledger counted;
   std::vector<PipelineMove> told;  // each move twice: as its work begins, and as it ends
 };
 
-StageGradients run_on(const ModelCase& c, TestRank& rank, RankResult& result) {
+PartGradients run_on(const ModelCase& c, TestRank& rank, RankResult& result) {
   const ModelPart part = stage_part(c.config, c.grid.pp(), rank.place.pp);
   std::vector<Matrix> slices;
   for (const Parameter& parameter : part_parameters(c.config, part, c.grid.tp()))
@@ -49,7 +49,7 @@ StageGradients run_on(const ModelCase& c, TestRank& rank, RankResult& result) {
   if (rank.groups.count("first and last stage") > 0) context.ends = &rank.group("first and last stage");
   context.observe = [&result](PipelineMove move, bool) { result.told.push_back(move); };
   rank.ledger = Ledger();
-  StageGradients gradients = run_stage(context, tensors, c.schedule, batches, c.scale());
+  PartGradients gradients = run_stage(context, tensors, c.schedule, batches, c.scale());
   result.calls = std::move(list.calls);
   result.counted = rank.ledger;
   return gradients;
@@ -65,20 +65,20 @@ std::vector<RankResult> run_case(const ModelCase& c) {
 }
 
 // Of all micro-batches on one process; gradients of a DP rank's own ones, and the loss of them.
-LeafOfStep serial_step(const ModelCase& c, Range own) {
+PartGradients serial_step(const ModelCase& c, Range own) {
   std::vector<Matrix> whole;
   for (const Parameter& parameter : gpt_parameters(c.config)) whole.push_back(c.weights(parameter, 1, 0));
   const PartTensors tensors = part_tensors(c.config, whole_model(c.config), 1, std::move(whole));
-  std::vector<LeafOfStep> leaves;
+  std::vector<PartGradients> leaves;
   for (Index i = own.begin; i < own.end; ++i)
     leaves.push_back(serial_leaf(c.config, tensors, c.micro_batch(static_cast<int>(i)), c.scale()));
-  LeafOfStep sum;
+  PartGradients sum;
   Flat losses;
-  for (const LeafOfStep& leaf : leaves) losses.push_back(leaf.loss);
+  for (const PartGradients& leaf : leaves) losses.push_back(leaf.loss);
   sum.loss = tree_sum(losses.data(), own.size());
   for (std::size_t p = 0; p < leaves[0].gradients.size(); ++p) {
     std::vector<Flat> parts;
-    for (const LeafOfStep& leaf : leaves) parts.push_back(leaf.gradients[p].flat());
+    for (const PartGradients& leaf : leaves) parts.push_back(leaf.gradients[p].flat());
     sum.gradients.push_back(Matrix(leaves[0].gradients[p].rows(), leaves[0].gradients[p].cols(), tree_sum(parts)));
   }
   return sum;
@@ -88,11 +88,11 @@ LeafOfStep serial_step(const ModelCase& c, Range own) {
 std::string first_difference(const ModelCase& c, const std::vector<RankResult>& results) {
   const std::vector<Parameter> all = gpt_parameters(c.config);
   for (int dp = 0; dp < c.grid.dp(); ++dp) {
-    const LeafOfStep serial = serial_step(c, own_micro_batches(c.micro_batches, c.grid.dp(), dp));
+    const PartGradients serial = serial_step(c, own_micro_batches(c.micro_batches, c.grid.dp(), dp));
     for (int pp = 0; pp < c.grid.pp(); ++pp)
       for (int tp = 0; tp < c.grid.tp(); ++tp) {
         const int rank = c.grid.rank(dp, tp, pp);
-        const StageGradients& step = results[static_cast<std::size_t>(rank)].step;
+        const PartGradients& step = results[static_cast<std::size_t>(rank)].step;
         const std::string where = "rank " + std::to_string(rank) + ": ";
         if (pp == c.grid.pp() - 1 && std::memcmp(&step.loss, &serial.loss, sizeof(float)) != 0) return where + "loss";
         const std::vector<Parameter> own =

@@ -69,8 +69,8 @@ Range own_micro_batches(int micro_batches, int dp, int dp_rank) {
   return {each * dp_rank, each * (dp_rank + 1)};
 }
 
-StageGradients run_stage(const StageContext& c, const PartTensors& tensors, PipelineSchedule schedule,
-                         const std::vector<MicroBatch>& micro_batches, float scale) {
+PartGradients run_stage(const StageContext& c, const PartTensors& tensors, PipelineSchedule schedule,
+                        const std::vector<MicroBatch>& micro_batches, float scale) {
   const int stages = c.grid.pp(), stage = c.place.pp;
   const ModelPart part = stage_part(c.config, stages, stage);
   const TpSharers sharers(c.tp, c.threads, c.ep);
@@ -127,7 +127,7 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
   to_next.wait();
   to_previous.wait();
 
-  StageGradients all{gradients.take(), tree_sum(losses.data(), static_cast<Index>(losses.size()))};
+  PartGradients all{gradients.take(), tree_sum(losses.data(), static_cast<Index>(losses.size()))};
   if (c.ep != nullptr) all.gradients = sum_over_sources(tensors, c.ep->size(), std::move(all.gradients));
   // The first stage has the whole gradient of a tied embedding, and the last one needs it too.
   if (to_other_end) to_other_end->wait();

@@ -100,13 +100,6 @@ struct StageContext {
   Communicator* ep = nullptr;  ///< The DP ranks that experts are dealt out to, at least two; null: this rank has all.
 };
 
-/// What a step's forward and backward passes give on one rank.
-struct StageGradients {
-  std::vector<Matrix> gradients;  ///< Gradients of the stage's tensors, in the order of part_parameters: the sum over
-                                  ///< its micro-batches, as a balanced tree.
-  float loss = 0;  ///< On the last stage, the sum of the losses of its micro-batches' rows, in the same tree
-};
-
 /// Forward and backward through a stage for all of this rank's micro-batches, in the order of a schedule. Each loss
 /// counts `scale` times in the gradients. Activations come from the stage before and go to the next one, their
 /// gradients the other way; sends are posted, and at most one in each direction is not taken yet.
@@ -115,8 +108,8 @@ struct StageGradients {
 /// is their sum that is a leaf; so the last stage sends its share to the first one, micro-batch by micro-batch, and
 /// gets the sum over all of them back. (To add the two sums once, after the last micro-batch, would take one message
 /// in each direction, and an order of additions that one process does not have.)
-StageGradients run_stage(const StageContext& context, const PartTensors& tensors, PipelineSchedule schedule,
-                         const std::vector<MicroBatch>& micro_batches, float scale);
+PartGradients run_stage(const StageContext& context, const PartTensors& tensors, PipelineSchedule schedule,
+                        const std::vector<MicroBatch>& micro_batches, float scale);
 
 /// The phases of a stage's plan.
 namespace phases {
