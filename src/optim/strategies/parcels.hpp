@@ -15,14 +15,14 @@ namespace muonwalk {
 
 /// A part of a matrix that one rank of a group has and another one works on.
 struct TravellingPart {
-  const DistMeta* matrix;
-  int peer;     ///< The other rank: the worker, or the one that has the part.
-  Range range;  ///< In the buffer of the rank that has it.
+  const DistMeta* matrix;  ///< As long as the layout is there.
+  int peer;                ///< The other rank: the worker, or the one that has the part.
+  Range range;             ///< In the buffer of the rank that has it.
 };
 
 /// What a rank of a group lends of the matrices of a bucket, and what it works on.
 struct Lending {
-  std::vector<const DistMeta*> worked_on;
+  std::vector<const DistMeta*> worked_on;       ///< In the order of the bucket.
   std::vector<TravellingPart> leaving, coming;  ///< What it has of others, and what others have of these.
 };
 
