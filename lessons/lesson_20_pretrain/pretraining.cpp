@@ -136,14 +136,12 @@ int steps_of(const PretrainingRequest& request) {
 void require_sensible(const WarmupCosine& schedule) {
   if (schedule.steps < 1)
     throw UsageError(fmt::format("--steps {} makes no sense for a run; it takes at least 1", schedule.steps));
-  if (schedule.warmup < 0 || schedule.warmup >= schedule.steps)
-    throw UsageError(fmt::format("--warmup {} makes no sense with --steps {}; it takes a whole number from 0 to {}",
-                                 schedule.warmup, schedule.steps, schedule.steps - 1));
-  if (!(schedule.final_fraction >= 0 && schedule.final_fraction <= 1))
-    throw UsageError(
-        fmt::format("--final-rate {:g} makes no sense as a part of the learning rate; it takes a number "
-                    "from 0 to 1, for example 0.1",
-                    schedule.final_fraction));
+  if (schedule.warmup < 0 || schedule.warmup >= schedule.steps ||
+      !(schedule.final_fraction >= 0 && schedule.final_fraction <= 1))
+    throw std::invalid_argument(fmt::format(
+        "a learning rate was to rise in {} of {} steps, then fall to {:g} of its highest; it can rise in 0 to {}, and "
+        "fall to 0 to 1 of it",
+        schedule.warmup, schedule.steps, schedule.final_fraction, schedule.steps - 1));
 }
 
 float learning_rate_factor(const WarmupCosine& schedule, int step) {
