@@ -21,8 +21,8 @@ struct WarmupCosine {
   float final_fraction = 0.1f;  ///< The share of the highest rate that the last step has.
 };
 
-/// Refuses a schedule that no run makes sense with: UsageError for less than one of --steps, std::invalid_argument for a
-/// warm-up below 0 or so long that nothing would be left to fall in, or a final fraction outside of 0 to 1.
+/// Refuses a schedule that no run makes sense with: UsageError for less than one of --steps, std::invalid_argument for
+/// a warm-up below 0 or so long that nothing would be left to fall in, or a final fraction outside of 0 to 1.
 void require_sensible(const WarmupCosine& schedule);
 
 /// What learning rates are multiplied by in step `step`, counted from 1 (Optimizer::scale_learning_rates):
