@@ -220,7 +220,7 @@ void lesson_09() {
   if (torch)
     fmt::print("  PyTorch's job takes {:.2f} s in fp32 and {:.2f} s in bf16\n", middle(job[0]), middle(job[1]));
   else
-    fmt::print("  not compared with PyTorch: there is none (Debian: python3-torch)\n");
+    fmt::print("  not compared with PyTorch: there is none (Debian: python3-torch, with libopenblas0-pthread)\n");
 }
 
 // The same run with --trace and without take turns, so that both see the same machine; the ratio is that of the middle
