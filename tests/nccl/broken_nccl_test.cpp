@@ -150,7 +150,7 @@ TEST_CASE("a call that is never done: a timeout that names rank, call and device
     } catch (const TimeoutError& timeout) {
       error = timeout.what();
       const std::string words = "rank " + std::to_string(rank) +
-                                " of group memory waited 300 ms in all_reduce over NCCL on device " +
+                                " of group memory waited 300 ms in reduce_scatter over NCCL on device " +
                                 std::to_string(rank);
       if (error.find(words) != std::string::npos) error.clear();
     } catch (const PeerLostError&) {  // the other one was a little earlier
