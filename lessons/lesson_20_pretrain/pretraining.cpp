@@ -139,8 +139,8 @@ void require_sensible(const WarmupCosine& schedule) {
   if (schedule.warmup < 0 || schedule.warmup >= schedule.steps ||
       !(schedule.final_fraction >= 0 && schedule.final_fraction <= 1))
     throw std::invalid_argument(fmt::format(
-        "a learning rate was to rise in {} of {} steps, then fall to {:g} of its highest; it can rise in 0 to {}, and "
-        "fall to 0 to 1 of it",
+        "a learning rate was to rise in {} of {} steps, then fall to {:g} times its highest; it can rise in 0 to {} of "
+        "them, and fall to a share from 0 to 1",
         schedule.warmup, schedule.steps, schedule.final_fraction, schedule.steps - 1));
 }
 

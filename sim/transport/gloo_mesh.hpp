@@ -35,8 +35,8 @@ class LostPeerWatch;
 /// that needs no message of ours, since Gloo announces it. For envelopes of collectives there is always one place ready
 /// for each peer, once it has been heard of, so that a small message needs no round trip.
 ///
-/// Measured with a training run whose messages have 8 and 16 KiB (lesson 20, 8 ranks on 2 cores): in the envelopes they
-/// take three quarters of the time that they take behind them.
+/// The limit lets most messages of a small training run into their envelopes: lesson 20, whose messages have 8 and 16
+/// KiB, takes three quarters of the time that it takes where they follow behind (8 ranks on 2 cores).
 struct GlooHeaders {
   static constexpr std::int64_t inline_limit = 16384;  ///< Payloads up to this size travel in the envelope's message.
   static constexpr std::int64_t envelope = 40;         ///< One of our own envelopes, without the payload in it.

@@ -19,7 +19,7 @@ namespace muonwalk {
 ///
 /// This is the plain one: TP gather → Newton–Schulz → TP shard (full_step.cpp). All ranks of the TP group gather the
 /// whole matrix, and then each of them does the same Newton–Schulz. Others are derived from it. Where TP does not cut a
-/// matrix there is nothing to gather, so the plain one works on it whatever the others are.
+/// matrix, there is nothing to gather: full_step takes the plain one for it, whichever it was given.
 class Orthogonalizer {
  public:
   virtual ~Orthogonalizer() = default;
@@ -54,7 +54,7 @@ class Orthogonalizer {
   }
 };
 
-/// A plain one for everybody: it holds nothing.
+/// A plain one that everybody may use: it holds nothing.
 const Orthogonalizer& plain_orthogonalizer();
 
 /// The middle of that, on a matrix that is whole: Newton–Schulz on it or on its pieces, then the division by its second

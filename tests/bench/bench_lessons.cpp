@@ -136,9 +136,9 @@ std::optional<InTorch> seconds_in_torch() {
   testing::Outcome outcome = testing::run_program({"/usr/bin/env", "python3", script[0], script[1]}, 600);
   if (outcome.exit_code == 77)
     outcome = testing::run_program({"/usr/bin/env", "/usr/bin/python3", script[0], script[1]}, 600);
-  if (outcome.exit_code == 77) return std::nullopt;
-  if (outcome.exit_code != 0)
-    throw std::runtime_error("lesson 09 in PyTorch ended " + testing::end_text(outcome) + ": " + outcome.err);
+  if (outcome.exit_code != 0 && outcome.exit_code != 77)
+    fmt::print("  lesson 09 in PyTorch ended {}: {}\n", testing::end_text(outcome), outcome.err);
+  if (outcome.exit_code != 0) return std::nullopt;
   std::istringstream numbers(outcome.out);
   InTorch result;
   numbers >> result.job[0] >> result.job[1] >> result.products[0] >> result.products[1];
@@ -220,7 +220,7 @@ void lesson_09() {
   if (torch)
     fmt::print("  PyTorch's job takes {:.2f} s in fp32 and {:.2f} s in bf16\n", middle(job[0]), middle(job[1]));
   else
-    fmt::print("  not compared with PyTorch: there is none (Debian: python3-torch, with libopenblas0-pthread)\n");
+    fmt::print("  not compared with PyTorch, which takes Debian's python3-torch and libopenblas0-pthread\n");
 }
 
 // The same run with --trace and without take turns, so that both see the same machine; the ratio is that of the middle

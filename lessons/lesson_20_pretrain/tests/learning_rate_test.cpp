@@ -54,7 +54,7 @@ TEST_CASE("learning_rate_factor: nonsense is refused in a sentence that says wha
                                           {{0, 5, NAN}, "0 of 5 steps, then fall to nan"}})
     CHECK_THROWS_WITH_AS(learning_rate_factor(schedule, 1),
                          ("a learning rate was to rise in " + std::string(as_said) +
-                          " of its highest; it can rise in 0 to 4, and fall to 0 to 1 of it")
+                          " times its highest; it can rise in 0 to 4 of them, and fall to a share from 0 to 1")
                              .c_str(),
                          std::invalid_argument);
   for (const int step : {0, 6})
